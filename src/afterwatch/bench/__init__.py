@@ -1,0 +1,1 @@
+"""Figures: retrieval, precision, scale and sameness, computed by whoever doubts them."""

@@ -1,0 +1,396 @@
+"""The one gate in: every memory write passes `Admission.admit`.
+
+gate (format, allow-list, confidence, redaction) → the same thing said before? → conflict ladder → item, revision,
+index and event in one transaction. State is replaced only by byte-equal subject in the same scope.
+"""
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from afterwatch.memory import index
+from afterwatch.memory.gate import Refusal, canonical, check, kind_of
+from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, View
+from afterwatch.memory.sameness import Sameness, compare, normalise
+from afterwatch.memory.settings import MemorySettings
+from afterwatch.memory.store import Store, next_counter, note_change, note_event
+from afterwatch.settings.clock import Clock
+
+EQUAL_CONFIDENCE = 0.1
+"""Confidences this close count as equal, and the newer `valid_from` wins."""
+MOST_PENDING = 3
+"""Items that one new value may mark as quoting the old one."""
+NEAREST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """An item that a draft may repeat, with their cosine and the cosine from which a merge is allowed.
+
+    `row` is a stored item; None means the draft at place `sibling` of the same batch.
+    """
+
+    row: int | None
+    cosine: float
+    threshold: float
+    sibling: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A draft with what was computed before the transaction began."""
+
+    draft: Draft
+    vector: bytes | None = None
+    model: str | None = None
+    near: Sequence[Likeness] = ()
+
+
+class Admission:
+    """Writes into one space."""
+
+    def __init__(self, store: Store, settings: MemorySettings, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+
+    def inspect(self, draft: Draft, view: View) -> tuple[Draft, int] | Refusal:
+        """The draft as it would be stored, or the reason against it; nothing is written."""
+        return check(draft, view.origin, self._settings)
+
+    def admit(self, prepared: Sequence[Prepared], view: View) -> list[Outcome]:
+        """Write drafts that passed `inspect`, in order, in one transaction."""
+        outcomes: list[Outcome] = []
+        rows: list[int | None] = []
+        with self._store.writing() as connection:
+            for one in prepared:
+                near = {likeness.row or rows[likeness.sibling]: likeness for likeness in one.near}
+                outcomes.append(_Write(self, connection, one, view, near).run())
+                rows.append(self._row_of(connection, outcomes[-1].id))
+        return outcomes
+
+    def _row_of(self, connection: sqlite3.Connection, item_id: str | None) -> int | None:
+        found = connection.execute("SELECT row FROM items WHERE id = ?", (item_id,)).fetchone()
+        return int(found[0]) if found else None
+
+    def refuse(self, refusal: Refusal, view: View) -> Outcome:
+        """Record that a draft was refused: the code, never the text."""
+        with self._store.writing() as connection:
+            at = micros(self._clock.now())
+            event = note_event(
+                connection, "refused", at=at, reason=refusal.code, by=view.principal, origin=view.origin
+            )
+        return Outcome(Result.REFUSED, reason=refusal.code, detail=refusal.detail, event=event)
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def settings(self) -> MemorySettings:
+        return self._settings
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+
+class _Write:
+    """One draft on its way in, inside the transaction."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        connection: sqlite3.Connection,
+        prepared: Prepared,
+        view: View,
+        near: dict[int | None, Likeness],
+    ) -> None:
+        self._near = {row: likeness for row, likeness in near.items() if row is not None}
+        self._store = admission.store
+        self._settings = admission.settings
+        self._connection = connection
+        self._prepared = prepared
+        self._view = view
+        self._offset = prepared.draft.offset_minutes
+        if self._offset is None:
+            self._offset = admission.clock.offset_minutes()
+        self._now = micros(admission.clock.now())
+        self._from = prepared.draft.valid_from if prepared.draft.valid_from is not None else self._now
+        draft = prepared.draft
+        self._draft = replace(draft, source=draft.source or f"{view.channel}:{view.principal}")
+        self._scope = draft.scope or view.write_scope
+
+    def run(self) -> Outcome:
+        if kind_of(self._draft) is Kind.STATE:
+            return self._state()
+        same, near = self._repeats()
+        if same is not None:
+            return self._repeat(same, near)
+        return self._insert(near=near)
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def _state(self) -> Outcome:
+        found = self._select("subject = ? AND status = 'active' AND live = 1", self._draft.subject)
+        if not found:
+            return self._insert()
+        current = found[0]
+        if canonical(current.value) == canonical(self._draft.value):
+            return self._repeat(current, ())
+        reason = self._outranked(current)
+        if reason:
+            event = self._event("refused", current.id, reason=reason)
+            return Outcome(Result.REFUSED, current.id, reason, _REASONS[reason], event=event)
+        return self._supersede(current)
+
+    def _outranked(self, current: Item) -> str | None:
+        if self._view.is_user and current.origin != USER:
+            return None
+        if current.origin == USER and not self._view.is_user:
+            return "user_holds"
+        if not self._view.is_user and abs(current.confidence - self._draft.confidence) > EQUAL_CONFIDENCE:
+            return "lower_confidence" if self._draft.confidence < current.confidence else None
+        if self._from < current.valid_from:
+            return "older"
+        return "same_time" if self._from == current.valid_from else None
+
+    def _supersede(self, old: Item) -> Outcome:
+        new_id = self._new_id()
+        with index.Editing(self._connection, [old.row]):
+            self._connection.execute(
+                "UPDATE items SET status = 'superseded', status_by = ?, superseded_by = ?, superseded_at = ?, "
+                "valid_to = coalesce(valid_to, ?) WHERE row = ?",
+                (self._view.principal, new_id, self._now, self._from, old.row),
+            )
+        note_change(self._connection, old.row)
+        inserted = self._insert(item_id=new_id)
+        event = self._event("supersede", new_id, other=old.id)
+        marked = self._mark_quotes(old, new_id, event)
+        return replace(
+            inserted, result=Result.SUPERSEDED, displaced=(old.id,), pending_cleanup=marked, event=event
+        )
+
+    def _mark_quotes(self, old: Item, new_id: str, event: int) -> tuple[str, ...]:
+        """Mark knowledge that quotes the key with its old value; a person decides about it."""
+        if not isinstance(old.value, str) or len(old.value) < 3 or old.subject is None:
+            return ()
+        wanted = _quote_pattern(old.subject, old.value)
+        rows = self._connection.execute(
+            "SELECT row FROM words_live JOIN items ON items.row = words_live.rowid "
+            "WHERE words_live MATCH ? AND kind = 'knowledge' AND status = 'active' LIMIT 200",
+            (_all_of(f"{old.subject.rpartition('.')[2].replace('_', ' ')} {old.value}"),),
+        ).fetchall()
+        candidates = self._store.by_rows(row for (row,) in rows).values()
+        quoting = [i for i in candidates if i.scope == old.scope and wanted.search(normalise(i.text))]
+        marked = sorted(quoting, key=lambda item: item.row)[:MOST_PENDING]
+        for item in marked:
+            with index.Editing(self._connection, [item.row]):
+                self._connection.execute(
+                    "UPDATE items SET status = 'pending-cleanup', status_by = ? WHERE row = ?",
+                    (f"write:{event}", item.row),
+                )
+            note_change(self._connection, item.row)
+            self._event("pending-cleanup", item.id, other=new_id, write=event)
+        return tuple(item.id for item in marked)
+
+    # -- the same thing again -----------------------------------------------------------------------------------
+
+    def _repeats(self) -> tuple[Item | None, tuple[str, ...]]:
+        draft = self._draft
+        equal = [
+            item
+            for item in self._select("fingerprint = ? AND live = 1", fingerprint(draft.text))
+            if self._comparable(item) and normalise(item.text) == normalise(draft.text)
+        ]
+        if equal:
+            return equal[0], ()
+        near: list[str] = []
+        likenesses = self._near
+        for row, item in sorted(self._store.by_rows(likenesses).items()):
+            if not self._comparable(item) or item.status != "active":
+                continue
+            verdict = compare(item.text, draft.text, likenesses[row].cosine, likenesses[row].threshold)
+            if verdict is Sameness.SAME:
+                return item, ()
+            if verdict is Sameness.NEAR:
+                near.append(item.id)
+        return None, tuple(near)
+
+    def _comparable(self, item: Item) -> bool:
+        draft = self._draft
+        return (
+            item.kind == Kind.KNOWLEDGE
+            and item.layer == draft.layer
+            and item.scope == self._scope
+            and item.category == draft.category
+            and normalise(item.negative or "") == normalise(draft.negative or "")
+        )
+
+    def _repeat(self, item: Item, near: tuple[str, ...]) -> Outcome:
+        draft = self._draft
+        known = draft.source in item.sources
+        raised = self._view.is_user and item.origin != USER
+        state = item.kind == Kind.STATE
+        if known and not raised:
+            return Outcome(Result.UNCHANGED, item.id, near=near)
+        refs = item.corroborating_refs if known else (*item.corroborating_refs, draft.source)
+        with index.Editing(self._connection, [item.row]):
+            self._connection.execute(
+                "UPDATE items SET corroborating_refs = ?, importance = max(importance, ?), tags = ?, aliases = ?, "
+                "origin = ?, epistemic = ?, tier = CASE WHEN tier = 'cold' THEN 'hot' ELSE tier END WHERE row = ?",
+                (
+                    json.dumps(refs),
+                    draft.importance,
+                    _union(item.tags, draft.tags),
+                    _union(item.aliases, draft.aliases),
+                    USER if raised else item.origin,
+                    Epistemic.CONFIRMED if raised else item.epistemic,
+                    item.row,
+                ),
+            )
+        note_change(self._connection, item.row)
+        result = Result.CORROBORATED if state or raised else Result.MERGED
+        event = self._event("corroborate" if state else "merge", item.id)
+        return Outcome(result, item.id, near=near, event=event)
+
+    # -- a new item ---------------------------------------------------------------------------------------------
+
+    def _insert(self, *, near: tuple[str, ...] = (), item_id: str | None = None) -> Outcome:
+        draft, connection = self._draft, self._connection
+        item_id = item_id or self._new_id()
+        place = f"{self._scope}/{draft.conversation}" if draft.conversation else None
+        segment = index.choose_segment(connection, place) if place else None
+        before = index.segment_tokens(connection, segment) if segment else None
+        values = self._values(item_id, segment)
+        cursor = connection.execute(
+            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+        )
+        row = int(cursor.lastrowid or 0)
+        entry = index.describe(connection, row)
+        index.insert(connection, entry.table, row, entry.tokens)
+        if segment:
+            index.replace_segment(connection, segment, before)
+        if self._prepared.vector is not None:
+            from afterwatch.memory.vectors import store as store_vector
+
+            store_vector(connection, row, self._prepared.model or "", self._prepared.vector)
+        note_change(connection, row)
+        event = self._event("add", item_id)
+        for other in near:
+            self._event("nominate", item_id, other=other, write=event)
+        return Outcome(Result.INSERTED, item_id, near=near, cooled=self._enforce_cap(), event=event)
+
+    def _values(self, item_id: str, segment: int | None) -> dict[str, Any]:
+        draft, view = self._draft, self._view
+        default = Epistemic.CONFIRMED if view.is_user else Epistemic.OBSERVED_ONCE
+        return {
+            "id": item_id,
+            "layer": draft.layer,
+            "kind": kind_of(draft),
+            "subject": draft.subject,
+            "text": draft.text,
+            "value": canonical(draft.value) if draft.subject is not None else None,
+            "category": draft.category,
+            "negative": draft.negative,
+            "source": draft.source,
+            "quote": draft.quote,
+            "source_run": draft.source_run,
+            "conversation": draft.conversation,
+            "position": draft.position,
+            "segment": segment,
+            "origin": view.origin,
+            "author": view.principal,
+            "scope_kind": self._scope.kind,
+            "scope_key": self._scope.key,
+            "confidence": 1.0 if view.is_user else min(max(draft.confidence, 0.0), 1.0),
+            "epistemic": draft.epistemic or default,
+            "inspired_by": draft.inspired_by,
+            "importance": draft.importance,
+            "tags": json.dumps(list(draft.tags), ensure_ascii=False),
+            "aliases": json.dumps(list(draft.aliases), ensure_ascii=False),
+            "pinned": int(draft.pinned),
+            "recorded_at": self._now,
+            "offset_minutes": self._offset,
+            "date": local_date(self._from, self._offset or 0),
+            "valid_from": self._from,
+            "valid_to": draft.valid_to,
+            "fingerprint": fingerprint(draft.text),
+        }
+
+    def _enforce_cap(self) -> tuple[str, ...]:
+        """At the cap nothing is lost: the least important, oldest items are cooled."""
+        if not self._settings.cap:
+            return ()
+        over = self._connection.execute(
+            "SELECT row, id FROM items INDEXED BY items_warm WHERE layer = ? AND live = 1 AND tier != 'cold' "
+            "AND pinned = 0 ORDER BY importance DESC, recorded_at DESC, row DESC LIMIT -1 OFFSET ?",
+            (self._draft.layer, self._settings.cap),
+        ).fetchall()
+        for row, item_id in over:
+            self._connection.execute("UPDATE items SET tier = 'cold' WHERE row = ?", (row,))
+            note_change(self._connection, row)
+            self._event("cool", item_id, reason="cap")
+        return tuple(item_id for _, item_id in over)
+
+    # -- small things -------------------------------------------------------------------------------------------
+
+    def _select(self, where: str, value: Any) -> list[Item]:
+        scoped = f"{where} AND scope_kind = ? AND scope_key = ?"
+        return self._store.select(scoped, (value, self._scope.kind, self._scope.key), tail="ORDER BY row")
+
+    def _new_id(self) -> str:
+        day = local_date(self._now, self._offset or 0)
+        return f"mem-{day}-{next_counter(self._connection, f'id:{day}'):03d}"
+
+    def _event(self, code: str, item: str | None, **more: Any) -> int:
+        view = self._view
+        return note_event(
+            self._connection, code, at=self._now, item=item, by=view.principal, origin=view.origin, **more
+        )
+
+
+_REASONS = {
+    "user_holds": "the user gave the current value; only the user changes it",
+    "lower_confidence": "the current value is held with more confidence",
+    "older": "the current value is newer",
+    "same_time": "two values for one moment have no order; say which one holds",
+}
+
+
+def fingerprint(text: str) -> int:
+    """64 bits of the normalised text, signed: finds exact repeats by an index."""
+    digest = hashlib.blake2b(normalise(text).encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since the epoch, UTC."""
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def local_date(at: int, offset_minutes: int) -> str:
+    """The calendar day where and when something was captured."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at, minutes=offset_minutes)
+    return moment.date().isoformat()
+
+
+def _union(old: Sequence[str], new: Sequence[str]) -> str:
+    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)
+
+
+def _all_of(text: str) -> str:
+    from afterwatch.memory.words import terms
+
+    return " AND ".join(f'"{term}"' for term in terms(text)) or '""'
+
+
+def _quote_pattern(subject: str, value: str) -> re.Pattern[str]:
+    last = subject.rpartition(".")[2]
+    keys = "|".join(re.escape(normalise(key)) for key in {subject, last, last.replace("_", " ")})
+    return re.compile(rf"(?<!\w)(?:{keys})(?:\s*[:=]\s*|\s+is\s+|\s+)[\"'`]?{re.escape(normalise(value))}(?!\w)")

@@ -1,0 +1,108 @@
+"""The open spaces of one process: a store each, a vector matrix each, one embedder for all. Lazy throughout."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from afterwatch.memory import index
+from afterwatch.memory.store import Store
+
+if TYPE_CHECKING:
+    from afterwatch.memory.embedders import Embedder, Loading
+    from afterwatch.memory.vectors import Matrix
+
+
+class Spaces:
+    """Opens stores on first use and keeps their indexes true."""
+
+    def __init__(self, home: Path, embedder: "Loading | None" = None) -> None:
+        self._home = home
+        self._embedder = embedder
+        self._stores: dict[str, Store] = {}
+        self._matrices: dict[tuple[str, str], Matrix] = {}
+        self._lock = threading.RLock()
+        self._signature = index.signature()
+        self.stem = index.Stemmer()
+
+    def close(self) -> None:
+        """Close every store."""
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
+            self._stores.clear()
+            self._matrices.clear()
+
+    def store(self, space: str) -> Store:
+        """The store of a space.
+
+        Raises:
+            UserError: no such name. Unavailable: see `Store`.
+        """
+        with self._lock:
+            if space not in self._stores:
+                store = Store(self._home, space)
+                self._stores[space] = store
+                self._check_index(store)
+            return self._stores[space]
+
+    def embedder(self, *, wait: bool = False) -> "Embedder | None":
+        """The embedder if it is there; only a caller that chose to waits for it."""
+        if self._embedder is None:
+            return None
+        return self._embedder.wait() if wait else self._embedder.now()
+
+    def degraded(self, store: Store, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """What this space lacks right now, for the answer to say so."""
+        found = []
+        if not index.ready(connection, self._signature):
+            found.append("index: rebuilding, some items cannot be found by keyword yet")
+        if self._embedder is None:
+            found.append("vectors: none")
+        elif self._embedder.state is not None:
+            found.append(f"vectors: {self._embedder.state}")
+        if store.read_only:
+            found.append("store: read-only")
+        return tuple(found)
+
+    def matrix(self, store: Store, connection: sqlite3.Connection) -> "Matrix | None":
+        """The vectors of a space, up to date with this transaction; None without an embedder."""
+        embedder = self.embedder()
+        if embedder is None:
+            return None
+        from afterwatch.memory.vectors import Matrix
+
+        with self._lock:
+            key = (store.space, embedder.id)
+            if key not in self._matrices:
+                self._matrices[key] = Matrix(embedder)
+            matrix = self._matrices[key]
+        matrix.follow(connection)
+        return matrix
+
+    # -- the keyword index --------------------------------------------------------------------------------------
+
+    def _check_index(self, store: Store) -> None:
+        if store.read_only:
+            return
+        with store.reading() as connection:
+            if index.ready(connection, self._signature):
+                return
+        with store.writing() as connection:
+            state = connection.execute("SELECT signature, upto FROM index_state").fetchone()
+            if state is None or state[0] != self._signature:
+                index.start_rebuild(connection, self._signature)
+            done, total = index.rebuild_step(connection)
+        if done < total:
+            name = f"afterwatch-index-{store.space}"
+            threading.Thread(target=self.finish_index, args=(store, None), name=name, daemon=True).start()
+
+    def finish_index(self, store: Store, progress: Callable[[int, int], None] | None) -> None:
+        """Step until the index is complete; other writers get their turn between steps."""
+        done, total = 0, 1
+        while done < total:
+            with store.writing() as connection:
+                done, total = index.rebuild_step(connection)
+            if progress is not None:
+                progress(done, total)

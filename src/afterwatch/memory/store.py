@@ -1,0 +1,232 @@
+"""One space on disk: connections, transactions, rows. Every process and thread may open the same file.
+
+Standard library only. Writers queue on SQLite's lock (`BEGIN IMMEDIATE`, `synchronous=FULL`): what was
+acknowledged is on disk. Nothing here decides what may be written; that is `admission`.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from afterwatch.errors import Unavailable
+from afterwatch.memory import schema
+from afterwatch.memory.files import database_path, make_folder, plain_errors
+from afterwatch.memory.model import Item, Scope, ScopeKind
+
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another; the longest wait seen with 8 writers was 1.2 s."""
+
+_COLUMNS = [f.name for f in fields(Item) if f.name not in ("space", "scope")]
+_SELECT = f"SELECT {', '.join(_COLUMNS)}, scope_kind, scope_key FROM items"
+_AT = {name: at for at, name in enumerate(_COLUMNS)}
+_JSON_LISTS = ("tags", "aliases", "corroborating_refs")
+
+
+class Store:
+    """The SQLite file of one space."""
+
+    def __init__(self, home: Path, space: str) -> None:
+        """Open, creating or migrating if needed.
+
+        Raises:
+            Unavailable: newer store, network file system, read-only or full disk, damage.
+        """
+        self.space = space
+        self.path = database_path(home, space)
+        self.read_only = False
+        self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        with plain_errors():
+            self._prepare()
+
+    # -- life cycle ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close every connection of this process."""
+        with self._lock:
+            for connection in self._all:
+                with suppress(sqlite3.Error):
+                    connection.close()
+            self._all.clear()
+            self._local = threading.local()
+
+    def _prepare(self) -> None:
+        if self.path.exists() and not os.access(self.path.parent, os.W_OK):
+            self.read_only = True
+        else:
+            make_folder(self.path.parent)
+        connection = self.connection()
+        meta = schema.read_meta(connection)
+        schema.check_meta(meta, write=False)
+        if meta[0] < schema.SCHEMA and not self.read_only:
+            self._migrate(connection, had_items=meta[0] > 0)
+
+    def _migrate(self, connection: sqlite3.Connection, *, had_items: bool) -> None:
+        if had_items:
+            self.copy_to(self.path.with_suffix(f".before-schema-{schema.SCHEMA}.db"))
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            schema.migrate(connection)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._connect()
+            self._local.connection = found
+            with self._lock:
+                self._all.append(found)
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.read_only:
+            # immutable: a closed store has no -wal file, and the folder takes no lock file
+            mode = "mode=ro" if self.path.with_suffix(".db-wal").exists() else "immutable=1"
+            target, uri = f"{self.path.as_uri()}?{mode}", True
+        else:
+            target, uri = str(self.path), False
+        connection = sqlite3.connect(
+            target, uri=uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        if not self.read_only:
+            os.chmod(self.path, 0o600)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    # -- transactions -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One snapshot for several reads."""
+        with plain_errors():
+            connection = self.connection()
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                schema.check_meta(schema.read_meta(connection), write=False)
+                yield connection
+            finally:
+                connection.execute("COMMIT" if connection.in_transaction else "SELECT 1")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One immediate transaction: all of it is kept, or nothing."""
+        if self.read_only:
+            raise Unavailable(
+                f"{self.path.parent} is read-only: memory can be searched, not changed",
+                remedy="check owner and mode of the home folder",
+                code="read_only",
+            )
+        with plain_errors():
+            connection = self.connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                schema.check_meta(schema.read_meta(connection), write=True)
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def select(self, where: str, values: Sequence[Any] = (), *, tail: str = "") -> list[Item]:
+        """Items by a condition written in this package (never from outside)."""
+        with self.reading() as connection:
+            rows = connection.execute(f"{_SELECT} WHERE {where} {tail}", values)
+            return [self._item(row) for row in rows]
+
+    def by_rows(self, wanted: Iterable[int]) -> dict[int, Item]:
+        """Items by row number, in any order."""
+        rows = list(wanted)
+        found: dict[int, Item] = {}
+        for start in range(0, len(rows), 500):
+            part = rows[start : start + 500]
+            marks = ",".join("?" * len(part))
+            found.update((item.row, item) for item in self.select(f"row IN ({marks})", part))
+        return found
+
+    def by_id(self, item_id: str) -> Item | None:
+        """The item of an id, whatever its status."""
+        found = self.select("id = ?", (item_id,))
+        return found[0] if found else None
+
+    def _item(self, row: tuple[Any, ...]) -> Item:
+        values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=False))
+        for name in _JSON_LISTS:
+            values[name] = tuple(json.loads(values[name])) if values[name] != "[]" else ()
+        values["value"] = json.loads(values["value"]) if values["value"] is not None else None
+        values["quarantined"] = bool(values["quarantined"])
+        values["pinned"] = bool(values["pinned"])
+        return Item(space=self.space, scope=Scope(ScopeKind(row[-2]), row[-1]), **values)
+
+    # -- whole file ---------------------------------------------------------------------------------------------
+
+    def copy_to(self, target: Path) -> None:
+        """Online copy while others read and write; the result is one closed, consistent file."""
+        with plain_errors():
+            copy = sqlite3.connect(target, isolation_level=None)
+            try:
+                os.chmod(target, 0o600)
+                self.connection().backup(copy, pages=4096)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            finally:
+                copy.close()
+
+    def problems(self) -> list[str]:
+        """Damage found by SQLite and broken links of ours; empty when whole."""
+        with self.reading() as connection:
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            found += [f"row {row[2]} of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
+            lost = connection.execute(
+                "SELECT id FROM items a WHERE superseded_by IS NOT NULL "
+                "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"
+            )
+            return found + [f"{row[0]} is superseded by an item that is not there" for row in lost]
+
+
+def next_counter(connection: sqlite3.Connection, name: str, by: int = 1) -> int:
+    """Raise a counter inside the writing transaction and return it. It is never lowered."""
+    row = connection.execute(
+        "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value "
+        "RETURNING value",
+        (name, by),
+    ).fetchone()
+    return int(row[0])
+
+
+def note_change(connection: sqlite3.Connection, row: int) -> None:
+    """Tell other processes' caches that an item changed."""
+    seq = next_counter(connection, "changes")
+    connection.execute(
+        "INSERT INTO changes VALUES (?, ?) ON CONFLICT (item) DO UPDATE SET seq = excluded.seq", (row, seq)
+    )
+
+
+def note_event(connection: sqlite3.Connection, code: str, **what: Any) -> int:
+    """Append an event of ids and codes: at, item, other, reason, by, origin, write. Never a text."""
+    columns = ("at", "item", "other", "reason", "by", "origin", "write")
+    cursor = connection.execute(
+        f"INSERT INTO events (code, {', '.join(columns)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (code, *(what.get(name) for name in columns)),
+    )
+    return int(cursor.lastrowid or 0)

@@ -1,0 +1,124 @@
+"""Getting drafts ready for the gate: embedding, likely repeats, chunks; and filling in missing vectors."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from afterwatch.memory.admission import NEAREST, Admission, Likeness, Prepared
+from afterwatch.memory.gate import Refusal
+from afterwatch.memory.model import Draft, Outcome, Result, View
+from afterwatch.memory.sameness import thresholds_for
+from afterwatch.memory.settings import MemorySettings
+from afterwatch.memory.spaces import Spaces
+from afterwatch.memory.store import Store, note_change
+from afterwatch.settings.clock import Clock
+
+if TYPE_CHECKING:
+    from afterwatch.memory.embedders import Embedder, Vectors
+
+CHUNK = 64
+"""Drafts of one transaction: long enough to embed in a batch, short enough to let other writers in."""
+
+
+class Writer:
+    """Carries drafts through `Admission` in chunks."""
+
+    def __init__(self, spaces: Spaces, settings: MemorySettings, clock: Clock) -> None:
+        self._spaces = spaces
+        self._settings = settings
+        self._clock = clock
+
+    def add(
+        self, view: View, drafts: Sequence[Draft], progress: Callable[[int, int], None] | None = None
+    ) -> list[Outcome]:
+        """Every draft's outcome, in order. A chunk is kept whole or, on an error, not at all."""
+        admission = Admission(self._spaces.store(view.write), self._settings, self._clock)
+        outcomes: list[Outcome] = []
+        for start in range(0, len(drafts), CHUNK):
+            outcomes += self._chunk(admission, view, drafts[start : start + CHUNK])
+            if progress is not None:
+                progress(len(outcomes), len(drafts))
+        return outcomes
+
+    def _chunk(self, admission: Admission, view: View, drafts: Sequence[Draft]) -> list[Outcome]:
+        checked = [admission.inspect(draft, view) for draft in drafts]
+        passed = [found for found in checked if not isinstance(found, Refusal)]
+        written = iter(admission.admit(self._prepare(admission.store, [draft for draft, _ in passed]), view))
+        outcomes: list[Outcome] = []
+        for found in checked:
+            if isinstance(found, Refusal):
+                outcomes.append(admission.refuse(found, view))
+            else:
+                outcomes.append(_with_masked(next(written), found[1]))
+        return outcomes
+
+    # -- vectors ------------------------------------------------------------------------------------------------
+
+    def _prepare(self, store: Store, drafts: Sequence[Draft]) -> list[Prepared]:
+        embedder = self._spaces.embedder()
+        if embedder is None or not drafts:
+            return [Prepared(draft) for draft in drafts]
+        from afterwatch.memory.vectors import pack
+
+        vectors = embedder.encode([draft.text for draft in drafts])
+        near = self._near(store, embedder, vectors)
+        return [
+            Prepared(draft, pack(vector), embedder.id, likenesses)
+            for draft, vector, likenesses in zip(drafts, vectors, near, strict=True)
+        ]
+
+    def _near(self, store: Store, embedder: "Embedder", vectors: "Vectors") -> list[list[Likeness]]:
+        limits = thresholds_for(embedder.id)
+        with store.reading() as connection:
+            matrix = self._spaces.matrix(store, connection)
+        if matrix is None:
+            return [[] for _ in vectors]
+        within = (vectors @ vectors.T).tolist()
+        found: list[list[Likeness]] = []
+        for at, vector in enumerate(vectors):
+            stored = [Likeness(row, cosine, limits.merge) for row, cosine in matrix.nearest(vector, NEAREST)]
+            batch = [Likeness(None, within[at][other], limits.merge, other) for other in range(at)]
+            found.append([one for one in (*stored, *batch) if one.cosine >= limits.nominate])
+        return found
+
+    def warm_up(self, view: View, progress: Callable[[int, int], None] | None) -> tuple[str, ...]:
+        """Load the embedder, load the matrices of the view, and embed live items that have no vector yet."""
+        embedder = self._spaces.embedder(wait=True)
+        missing: list[str] = []
+        for space in dict.fromkeys((*view.read, view.write)):
+            store = self._spaces.store(space)
+            if embedder is not None and not store.read_only:
+                self._fill(store, embedder, progress)
+            with store.reading() as connection:
+                self._spaces.matrix(store, connection)
+                missing += self._spaces.degraded(store, connection)
+        return tuple(dict.fromkeys(missing))
+
+    def _fill(self, store: Store, embedder: "Embedder", progress: Callable[[int, int], None] | None) -> None:
+        from afterwatch.memory.vectors import missing, pack
+        from afterwatch.memory.vectors import store as keep
+
+        done = 0
+        while True:
+            with store.reading() as connection:
+                rows = missing(connection, embedder.id, CHUNK * 4)
+            if not rows:
+                return
+            vectors = embedder.encode([text for _, text in rows])
+            with store.writing() as connection:
+                for (row, text), vector in zip(rows, vectors, strict=True):
+                    # the text may have been changed while it was embedded; then the next round does it
+                    same = connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text))
+                    if same.fetchone():
+                        keep(connection, row, embedder.id, pack(vector))
+                        note_change(connection, row)
+            done += len(rows)
+            if progress is not None:
+                progress(done, done + (len(rows) == CHUNK * 4))
+
+
+def _with_masked(outcome: Outcome, masked: int) -> Outcome:
+    if not masked or outcome.result is Result.REFUSED:
+        return outcome
+    from dataclasses import replace
+
+    return replace(outcome, detail=f"{masked} secret(s) were masked before storing")
