@@ -119,9 +119,8 @@ def _topics(found: Iterable[tuple[Pair, float]], nominate: float) -> float:
 
 
 def _wrong(found: Iterable[tuple[Pair, float]], merge: float) -> int:
-    return sum(
-        not row.repeat and compare(row.a, row.b, cosine, merge) is Sameness.SAME for row, cosine in found
-    )
+    apart = [(row, cosine) for row, cosine in found if not row.repeat]
+    return sum(compare(row.a, row.b, cosine, merge) is Sameness.SAME for row, cosine in apart)
 
 
 def _figures(judged: Sequence[tuple[Pair, Sameness]]) -> dict[str, Any]:

@@ -10,35 +10,28 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from afterwatch.memory import index
 from afterwatch.memory.gate import Refusal, canonical, check, kind_of
-from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, View
-from afterwatch.memory.sameness import Sameness, compare, normalise
+from afterwatch.memory.index import Stemmer
+from afterwatch.memory.keywords import likely_repeats
+from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, View, local_date, micros
+from afterwatch.memory.sameness import Sameness, compare, normalise, thresholds_for
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.store import Store, next_counter, note_change, note_event
+from afterwatch.memory.words import terms
 from afterwatch.settings.clock import Clock
+
+if TYPE_CHECKING:
+    from afterwatch.memory.vectors import Vector
 
 EQUAL_CONFIDENCE = 0.1
 """Confidences this close count as equal, and the newer `valid_from` wins."""
+LEAST_OVERLAP = 0.25
+"""Below this share of common words, and below the cosine of a nomination, two texts are not compared further."""
 MOST_PENDING = 3
 """Items that one new value may mark as quoting the old one."""
-NEAREST = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """An item that a draft may repeat, with their cosine and the cosine from which a merge is allowed.
-
-    `row` is a stored item; None means the draft at place `sibling` of the same batch.
-    """
-
-    row: int | None
-    cosine: float
-    threshold: float
-    sibling: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,73 +39,46 @@ class Prepared:
     """A draft with what was computed before the transaction began."""
 
     draft: Draft
-    vector: bytes | None = None
+    vector: "Vector | None" = None
     model: str | None = None
-    near: Sequence[Likeness] = ()
 
 
 class Admission:
     """Writes into one space."""
 
-    def __init__(self, store: Store, settings: MemorySettings, clock: Clock) -> None:
-        self._store = store
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, store: Store, settings: MemorySettings, clock: Clock, stem: Stemmer) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.stem = stem
 
     def inspect(self, draft: Draft, view: View) -> tuple[Draft, int] | Refusal:
         """The draft as it would be stored, or the reason against it; nothing is written."""
-        return check(draft, view.origin, self._settings)
+        return check(draft, view.origin, self.settings)
 
     def admit(self, prepared: Sequence[Prepared], view: View) -> list[Outcome]:
         """Write drafts that passed `inspect`, in order, in one transaction."""
-        outcomes: list[Outcome] = []
-        rows: list[int | None] = []
-        with self._store.writing() as connection:
-            for one in prepared:
-                near = {likeness.row or rows[likeness.sibling]: likeness for likeness in one.near}
-                outcomes.append(_Write(self, connection, one, view, near).run())
-                rows.append(self._row_of(connection, outcomes[-1].id))
-        return outcomes
-
-    def _row_of(self, connection: sqlite3.Connection, item_id: str | None) -> int | None:
-        found = connection.execute("SELECT row FROM items WHERE id = ?", (item_id,)).fetchone()
-        return int(found[0]) if found else None
+        with self.store.writing() as connection:
+            return [_Write(self, connection, one, view).run() for one in prepared]
 
     def refuse(self, refusal: Refusal, view: View) -> Outcome:
         """Record that a draft was refused: the code, never the text."""
-        with self._store.writing() as connection:
-            at = micros(self._clock.now())
+        with self.store.writing() as connection:
+            at = micros(self.clock.now())
             event = note_event(
                 connection, "refused", at=at, reason=refusal.code, by=view.principal, origin=view.origin
             )
         return Outcome(Result.REFUSED, reason=refusal.code, detail=refusal.detail, event=event)
-
-    @property
-    def store(self) -> Store:
-        return self._store
-
-    @property
-    def settings(self) -> MemorySettings:
-        return self._settings
-
-    @property
-    def clock(self) -> Clock:
-        return self._clock
 
 
 class _Write:
     """One draft on its way in, inside the transaction."""
 
     def __init__(
-        self,
-        admission: Admission,
-        connection: sqlite3.Connection,
-        prepared: Prepared,
-        view: View,
-        near: dict[int | None, Likeness],
+        self, admission: Admission, connection: sqlite3.Connection, prepared: Prepared, view: View
     ) -> None:
-        self._near = {row: likeness for row, likeness in near.items() if row is not None}
         self._store = admission.store
+        self._stem = admission.stem
         self._settings = admission.settings
         self._connection = connection
         self._prepared = prepared
@@ -203,24 +169,32 @@ class _Write:
 
     def _repeats(self) -> tuple[Item | None, tuple[str, ...]]:
         draft = self._draft
-        equal = [
-            item
-            for item in self._select("fingerprint = ? AND live = 1", fingerprint(draft.text))
-            if self._comparable(item) and normalise(item.text) == normalise(draft.text)
-        ]
-        if equal:
-            return equal[0], ()
+        limits = thresholds_for(self._prepared.model)
+        for item in self._select("fingerprint = ? AND live = 1", fingerprint(draft.text)):
+            same = compare(item.text, draft.text, None, limits.merge, limits.nominate) is Sameness.SAME
+            if same and self._comparable(item):
+                return item, ()
         near: list[str] = []
-        likenesses = self._near
-        for row, item in sorted(self._store.by_rows(likenesses).items()):
+        rows = likely_repeats(self._connection, self._stem, draft.text)
+        cosines = self._cosines(rows)
+        for row, item in sorted(self._store.by_rows(rows).items()):
             if not self._comparable(item) or item.status != "active":
                 continue
-            verdict = compare(item.text, draft.text, likenesses[row].cosine, likenesses[row].threshold)
+            if cosines.get(row, 0.0) < limits.nominate and overlap(item.text, draft.text) < LEAST_OVERLAP:
+                continue
+            verdict = compare(item.text, draft.text, cosines.get(row), limits.merge, limits.nominate)
             if verdict is Sameness.SAME:
                 return item, ()
             if verdict is Sameness.NEAR:
                 near.append(item.id)
         return None, tuple(near)
+
+    def _cosines(self, rows: Sequence[int]) -> dict[int, float]:
+        if self._prepared.vector is None or self._prepared.model is None:
+            return {}
+        from afterwatch.memory.vectors import stored_cosines
+
+        return stored_cosines(self._connection, self._prepared.model, self._prepared.vector, rows)
 
     def _comparable(self, item: Item) -> bool:
         draft = self._draft
@@ -269,7 +243,8 @@ class _Write:
         before = index.segment_tokens(connection, segment) if segment else None
         values = self._values(item_id, segment)
         cursor = connection.execute(
-            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+            tuple(values.values()),
         )
         row = int(cursor.lastrowid or 0)
         entry = index.describe(connection, row)
@@ -369,24 +344,7 @@ def fingerprint(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def micros(moment: datetime) -> int:
-    """Microseconds since the epoch, UTC."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def local_date(at: int, offset_minutes: int) -> str:
-    """The calendar day where and when something was captured."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at, minutes=offset_minutes)
-    return moment.date().isoformat()
-
-
-def _union(old: Sequence[str], new: Sequence[str]) -> str:
-    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)
-
-
 def _all_of(text: str) -> str:
-    from afterwatch.memory.words import terms
-
     return " AND ".join(f'"{term}"' for term in terms(text)) or '""'
 
 

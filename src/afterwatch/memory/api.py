@@ -7,10 +7,9 @@ from typing import Any, Self
 
 from afterwatch.memory import backup as copies
 from afterwatch.memory import index, reading
-from afterwatch.memory.admission import Admission, micros
 from afterwatch.memory.curation import Curator
 from afterwatch.memory.embedders import Loading, load
-from afterwatch.memory.model import Draft, Item, Layer, Outcome, View
+from afterwatch.memory.model import Draft, Item, Layer, Outcome, View, micros
 from afterwatch.memory.reading import Filter
 from afterwatch.memory.recall import Found, Recall
 from afterwatch.memory.settings import MemorySettings
@@ -119,14 +118,26 @@ class Memory:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def search(
-        self, view: View, question: str, *, limit: int | None = None, where: Filter | None = None, explain: bool = False
+        self,
+        view: View,
+        question: str,
+        *,
+        limit: int | None = None,
+        where: Filter | None = None,
+        explain: bool = False,
     ) -> Found:
         """The best matches, ungated; `explain` keeps each term of the score."""
         limit = self._settings.search_limit if limit is None else limit
         return self._recall.search(view, question, limit=limit, where=where or Filter(), explain=explain)
 
     def relevant(
-        self, view: View, question: str, *, limit: int | None = None, where: Filter | None = None, explain: bool = False
+        self,
+        view: View,
+        question: str,
+        *,
+        limit: int | None = None,
+        where: Filter | None = None,
+        explain: bool = False,
     ) -> Found:
         """What may enter a prompt for this question: gated, warm, current. Often nothing."""
         limit = self._settings.context_limit if limit is None else limit
@@ -146,12 +157,24 @@ class Memory:
         return reading.history(self._spaces.store, view, key_or_id)
 
     def items(
-        self, view: View, where: Filter | None = None, *, limit: int = 50, offset: int = 0, everything: bool = False
+        self,
+        view: View,
+        where: Filter | None = None,
+        *,
+        limit: int = 50,
+        offset: int = 0,
+        everything: bool = False,
     ) -> list[Item]:
         """Items newest first; former ones too with `everything`."""
         now = micros(self._clock.now())
         return reading.listing(
-            self._spaces.store, view, where or Filter(), limit=limit, offset=offset, now=now, everything=everything
+            self._spaces.store,
+            view,
+            where or Filter(),
+            limit=limit,
+            offset=offset,
+            now=now,
+            everything=everything,
         )
 
     def events(self, view: View, *, item_id: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
@@ -197,4 +220,3 @@ class Memory:
 
     def _audit(self, what: str, view: View, subjects: Sequence[str]) -> None:
         AuditLog(self._home / "audit.db", self._clock).append(what, view.principal, subjects)
-

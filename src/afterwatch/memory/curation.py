@@ -7,9 +7,8 @@ from typing import Any
 
 from afterwatch.errors import UserError
 from afterwatch.memory import index
-from afterwatch.memory.admission import micros
-from afterwatch.memory.model import USER, Item, Outcome, Result, View
-from afterwatch.memory.reading import scope_clause
+from afterwatch.memory.model import USER, Item, Outcome, Result, View, micros
+from afterwatch.memory.reading import Condition, in_scope
 from afterwatch.memory.store import Store, note_change, note_event
 from afterwatch.settings.clock import Clock
 
@@ -59,7 +58,9 @@ class Curator:
             raise UserError("only the user clears pending-cleanup", remedy="run it yourself at a terminal")
         if write is not None:
             with self.store.reading() as connection:
-                rows = connection.execute("SELECT id FROM items WHERE status_by = ?", (f"write:{write}",)).fetchall()
+                rows = connection.execute(
+                    "SELECT id FROM items WHERE status_by = ?", (f"write:{write}",)
+                ).fetchall()
             ids = [*ids, *(row[0] for row in rows)]
         return self._each(view, ids, self._keep)
 
@@ -121,8 +122,8 @@ class Curator:
     # -- small things -------------------------------------------------------------------------------------------
 
     def _visible(self, view: View, item_id: str) -> Item:
-        clause, values = scope_clause(view)
-        found = self.store.select(f"id = ? AND {clause}" if clause else "id = ?", [item_id, *values])
+        wanted = Condition("id = ?", (item_id,)) & in_scope(view)
+        found = self.store.select(wanted.sql, wanted.values)
         if not found:
             raise UserError(
                 f"no item {item_id!r} in {self.store.space}", remedy="`afterwatch memory search …` shows ids"

@@ -12,21 +12,81 @@ from afterwatch.memory.model import check_space
 
 DATABASE = "memory.db"
 NETWORK_KINDS = frozenset(
-    "nfs nfs4 cifs smb smb2 smb3 smbfs afs ceph cephfs fuse.sshfs fuse.glusterfs glusterfs lustre gpfs 9p fuse.s3fs "
-    "beegfs orangefs ocfs2 afpfs webdav davfs fuse.rclone".split()
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "cephfs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "9p",
+        "fuse.s3fs",
+        "beegfs",
+        "orangefs",
+        "ocfs2",
+        "afpfs",
+        "webdav",
+        "davfs",
+        "fuse.rclone",
+    ]
 )
 """File systems whose locks SQLite cannot trust (sqlite.org/howtocorrupt.html, section 2.1)."""
 
 _CODES = {
-    "SQLITE_FULL": ("disk_full", "the disk is full; nothing of this write was kept", "free space, then try again"),
-    "SQLITE_BUSY": ("busy", "another process has held the memory store for too long", "try again; see who uses it"),
-    "SQLITE_LOCKED": ("busy", "another process has held the memory store for too long", "try again; see who uses it"),
-    "SQLITE_READONLY": ("read_only", "the memory store cannot be written", "check owner and mode of the home folder"),
-    "SQLITE_CANTOPEN": ("cannot_open", "the memory store cannot be opened", "check owner and mode of the home folder"),
-    "SQLITE_PERM": ("cannot_open", "the memory store cannot be opened", "check owner and mode of the home folder"),
-    "SQLITE_IOERR": ("io_error", "the disk under the memory store reports an error", "check the disk, then restore"),
-    "SQLITE_CORRUPT": ("damaged", "the memory store is damaged", "run `afterwatch memory restore` with a backup"),
-    "SQLITE_NOTADB": ("damaged", "the file is no memory store", "run `afterwatch memory restore` with a backup"),
+    "SQLITE_FULL": (
+        "disk_full",
+        "the disk is full; nothing of this write was kept",
+        "free space, then try again",
+    ),
+    "SQLITE_BUSY": (
+        "busy",
+        "another process has held the memory store for too long",
+        "try again; see who uses it",
+    ),
+    "SQLITE_LOCKED": (
+        "busy",
+        "another process has held the memory store for too long",
+        "try again; see who uses it",
+    ),
+    "SQLITE_READONLY": (
+        "read_only",
+        "the memory store cannot be written",
+        "check owner and mode of the home folder",
+    ),
+    "SQLITE_CANTOPEN": (
+        "cannot_open",
+        "the memory store cannot be opened",
+        "check owner and mode of the home folder",
+    ),
+    "SQLITE_PERM": (
+        "cannot_open",
+        "the memory store cannot be opened",
+        "check owner and mode of the home folder",
+    ),
+    "SQLITE_IOERR": (
+        "io_error",
+        "the disk under the memory store reports an error",
+        "check the disk, then restore",
+    ),
+    "SQLITE_CORRUPT": (
+        "damaged",
+        "the memory store is damaged",
+        "run `afterwatch memory restore` with a backup",
+    ),
+    "SQLITE_NOTADB": (
+        "damaged",
+        "the file is no memory store",
+        "run `afterwatch memory restore` with a backup",
+    ),
 }
 
 
@@ -106,5 +166,7 @@ def plain_errors() -> Iterator[None]:
             if name.startswith(prefix):
                 raise Unavailable(message, remedy=remedy, code=code) from error
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
-            raise Unavailable(_CODES["SQLITE_CORRUPT"][1], remedy=_CODES["SQLITE_CORRUPT"][2], code="damaged") from error
+            raise Unavailable(
+                _CODES["SQLITE_CORRUPT"][1], remedy=_CODES["SQLITE_CORRUPT"][2], code="damaged"
+            ) from error
         raise

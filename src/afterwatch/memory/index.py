@@ -19,10 +19,6 @@ from afterwatch.memory.words import TOKENIZER_VERSION, Columns, columns, fold
 SEGMENT_TURNS = 32
 """Turns of a segment: re-indexing a growing conversation cost 2.5 ms an add at 200 turns, 17.9 at 1,000."""
 REBUILD_STEP = 1000
-COMMON_SHARE = 0.05
-"""Terms in more than this share of the rows are left out when rarer ones exist (five very common words cost
-70 to 93 ms on 100,000 rows)."""
-
 _FIELDS = "row, subject, text, negative, aliases, tags, live, quarantined, merged_into, status, segment"
 _PROBE = "running nodes restarted quickly relational hopefulness crash-loop v1.29 prod_eu a.b/c:d naïve 猫が"
 
@@ -179,13 +175,15 @@ def _as_tuple(tokens: Columns) -> tuple[str, str, str]:
 def choose_segment(connection: sqlite3.Connection, conversation: str) -> int:
     """The open segment of a conversation (whose name here includes its scope), or a new one."""
     row = connection.execute(
-        "SELECT row, turns, number FROM segments WHERE conversation = ? ORDER BY number DESC LIMIT 1", (conversation,)
+        "SELECT row, turns, number FROM segments WHERE conversation = ? ORDER BY number DESC LIMIT 1",
+        (conversation,),
     ).fetchone()
     if row and row[1] < SEGMENT_TURNS:
         connection.execute("UPDATE segments SET turns = turns + 1 WHERE row = ?", (row[0],))
         return int(row[0])
     cursor = connection.execute(
-        "INSERT INTO segments (conversation, number, turns) VALUES (?, ?, 1)", (conversation, row[2] + 1 if row else 1)
+        "INSERT INTO segments (conversation, number, turns) VALUES (?, ?, 1)",
+        (conversation, row[2] + 1 if row else 1),
     )
     return int(cursor.lastrowid or 0)
 

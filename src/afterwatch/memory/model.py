@@ -3,10 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from afterwatch.errors import UserError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Layer(StrEnum):
@@ -118,7 +121,9 @@ class Scope:
         if kind not in tuple(ScopeKind):
             raise UserError(f"unknown scope kind {kind!r}", remedy=f"use one of: {known}")
         if (kind == ScopeKind.GLOBAL) == bool(key.strip()):
-            raise UserError(f"scope {text!r} is incomplete", remedy="write global, or kind:key such as project:shop")
+            raise UserError(
+                f"scope {text!r} is incomplete", remedy="write global, or kind:key such as project:shop"
+            )
         return cls(ScopeKind(kind), key.strip())
 
     def __str__(self) -> str:
@@ -287,3 +292,24 @@ class Outcome:
     @property
     def stored(self) -> bool:
         return self.result is not Result.REFUSED
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since the epoch, UTC."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def local_date(at: int, offset_minutes: int) -> str:
+    """The calendar day where and when something was captured."""
+    moment = _EPOCH + timedelta(microseconds=at, minutes=offset_minutes)
+    return moment.date().isoformat()
+
+
+def overlap(one: str, other: str) -> float:
+    """Share of words that two texts have in common (Jaccard), roughly: spares most texts the full comparison."""
+    left, right = set(normalise(one).split()), set(normalise(other).split())
+    return len(left & right) / max(1, len(left | right))
+
+
+def _union(old: Sequence[str], new: Sequence[str]) -> str:
+    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)

@@ -33,38 +33,56 @@ class Filter:
     def past(self) -> bool:
         return self.valid_at is not None or self.known_at is not None
 
-    def holds(self, item: Item, now: int) -> bool:
-        """Whether an item belongs in an answer at `now` under this filter (scope is checked by the query)."""
-        if self.layers and item.layer not in self.layers:
-            return False
-        if self.tags and not set(self.tags) & set(item.tags):
-            return False
-        if self.statuses and item.status not in self.statuses:
-            return False
-        return self._in_time(item, now)
 
-    def _in_time(self, item: Item, now: int) -> bool:
-        ends = item.valid_to
-        if self.known_at is not None:
-            if item.recorded_at > self.known_at:
-                return False
-            if item.superseded_at is not None:
-                if item.superseded_at <= self.known_at:
-                    return False
-                ends = None  # its end was not known yet
-        elif not self.past:
-            return ends is None or ends > now
-        at = self.valid_at if self.valid_at is not None else (self.known_at or now)
-        return item.valid_from <= at and (ends is None or ends > at)
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An SQL condition over `items` and its values; empty text means no restriction."""
+
+    sql: str = ""
+    values: tuple[Any, ...] = ()
+
+    def __and__(self, other: "Condition") -> "Condition":
+        if not (self.sql and other.sql):
+            return self if self.sql else other
+        return Condition(f"{self.sql} AND {other.sql}", (*self.values, *other.values))
 
 
-def scope_clause(view: View) -> tuple[str, list[Any]]:
-    """The SQL condition that keeps a query inside the view's scopes, and its values; empty when all are visible."""
+def in_scope(view: View) -> Condition:
+    """Keeps a query inside the scopes of the view."""
     if not view.scopes:
-        return "", []
+        return Condition()
     visible = dict.fromkeys((GLOBAL, *view.scopes))
-    condition = " OR ".join("(scope_kind = ? AND scope_key = ?)" for _ in visible)
-    return f"({condition})", [part for scope in visible for part in (str(scope.kind), scope.key)]
+    sql = " OR ".join("(scope_kind = ? AND scope_key = ?)" for _ in visible)
+    return Condition(f"({sql})", tuple(part for scope in visible for part in (str(scope.kind), scope.key)))
+
+
+def chosen(where: Filter) -> Condition:
+    """Keeps a query to the layers, statuses and tags asked for (any of the tags)."""
+    found = Condition()
+    for column, allowed in (("layer", where.layers), ("status", where.statuses)):
+        if allowed:
+            found &= Condition(f"{column} IN ({','.join('?' * len(allowed))})", tuple(map(str, allowed)))
+    if where.tags:
+        marks = ",".join("?" * len(where.tags))
+        sql = f"EXISTS (SELECT 1 FROM json_each(items.tags) WHERE json_each.value IN ({marks}))"
+        found &= Condition(sql, tuple(tag.strip().lower() for tag in where.tags))
+    return found
+
+
+def in_time(where: Filter, now: int) -> Condition:
+    """Keeps a query to what holds now, or to what was true, and known, at the times asked for."""
+    if not where.past:
+        return Condition("(valid_to IS NULL OR valid_to > ?)", (now,))
+    known = where.known_at
+    at = where.valid_at if where.valid_at is not None else (known if known is not None else now)
+    if known is None:
+        return Condition("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)", (at, at))
+    # an item superseded only later had no known end yet
+    return Condition(
+        "recorded_at <= ? AND (superseded_at IS NULL OR superseded_at > ?) AND valid_from <= ? "
+        "AND (valid_to IS NULL OR valid_to > ? OR superseded_at > ?)",
+        (known, known, at, at, known),
+    )
 
 
 def get(stores: OpenStore, view: View, item_id: str) -> Item:
@@ -73,31 +91,34 @@ def get(stores: OpenStore, view: View, item_id: str) -> Item:
     Raises:
         UserError: there is none in the spaces and scopes of this view.
     """
-    clause, values = scope_clause(view)
+    wanted = Condition("id = ?", (item_id,)) & in_scope(view)
     for space in view.read:
-        where = f"id = ? AND {clause}" if clause else "id = ?"
-        found = stores(space).select(where, [item_id, *values])
+        found = stores(space).select(wanted.sql, wanted.values)
         if found:
             return found[0]
     raise UserError(f"no item {item_id!r} here", remedy="`afterwatch memory search …` or `memory list` shows ids")
 
 
 def listing(
-    stores: OpenStore, view: View, wanted: Filter, *, limit: int, offset: int = 0, now: int, everything: bool = False
+    stores: OpenStore,
+    view: View,
+    where: Filter,
+    *,
+    limit: int,
+    offset: int = 0,
+    now: int,
+    everything: bool = False,
 ) -> list[Item]:
-    """Items newest first; live ones unless `everything` or a status or time is asked for."""
-    clause, values = scope_clause(view)
-    conditions = [clause] if clause else []
-    if not (everything or wanted.statuses or wanted.past):
-        conditions.append("live = 1")
-    for column, allowed in (("layer", wanted.layers), ("status", wanted.statuses)):
-        if allowed:
-            conditions.append(f"{column} IN ({','.join('?' * len(allowed))})")
-            values += allowed
-    found: list[Item] = []
-    for space in view.read:
-        items = stores(space).select(" AND ".join(conditions) or "1", values, tail="ORDER BY recorded_at DESC, row DESC")
-        found += [item for item in items if everything or wanted.holds(item, now)]
+    """Items newest first; live ones unless `everything`, or a status or time is asked for."""
+    wanted = in_scope(view) & chosen(where)
+    if not everything:
+        wanted &= in_time(where, now)
+    if not (everything or where.statuses or where.past):
+        wanted &= Condition("live = 1")
+    tail = f"ORDER BY recorded_at DESC, row DESC LIMIT {int(limit) + int(offset)}"
+    found = [
+        item for space in view.read for item in stores(space).select(wanted.sql or "1", wanted.values, tail=tail)
+    ]
     found.sort(key=lambda item: (-item.recorded_at, -item.row))
     return found[offset : offset + limit]
 
@@ -108,15 +129,16 @@ def history(stores: OpenStore, view: View, subject_or_id: str) -> list[Item]:
     Raises:
         UserError: nothing of that name is visible.
     """
-    clause, values = scope_clause(view)
     subject = subject_or_id
     if subject_or_id.startswith("mem-"):
         item = get(stores, view, subject_or_id)
         if item.subject is None:
             return [item]
         subject = item.subject
-    where = f"subject = ? AND {clause}" if clause else "subject = ?"
-    found = [i for space in view.read for i in stores(space).select(where, [subject, *values], tail="ORDER BY row")]
+    wanted = Condition("subject = ?", (subject,)) & in_scope(view)
+    found = [
+        i for space in view.read for i in stores(space).select(wanted.sql, wanted.values, tail="ORDER BY row")
+    ]
     if not found:
         raise UserError(f"no key {subject!r} here", remedy="`afterwatch memory list --layer semantic` shows keys")
     return found
@@ -131,7 +153,8 @@ def events(stores: OpenStore, view: View, *, item_id: str | None, limit: int) ->
     for space in view.read:
         with stores(space).reading() as connection:
             rows = connection.execute(
-                f"SELECT {', '.join(columns)} FROM events {chosen} ORDER BY seq DESC LIMIT ?", (*values, limit)
+                f"SELECT {', '.join(columns)} FROM events {chosen} ORDER BY seq DESC LIMIT ?",
+                (*values, limit),
             )
             found += [{"space": space, **dict(zip(columns, row, strict=True))} for row in rows]
     return sorted(found, key=lambda event: (-event["at"], -event["seq"]))[:limit]
@@ -143,7 +166,9 @@ def stats(stores: OpenStore, view: View) -> list[dict[str, Any]]:
     for space in view.read:
         store = stores(space)
         with store.reading() as connection:
-            layers = connection.execute("SELECT layer, status, tier, count(*) FROM items GROUP BY 1, 2, 3").fetchall()
+            layers = connection.execute(
+                "SELECT layer, status, tier, count(*) FROM items GROUP BY 1, 2, 3"
+            ).fetchall()
             vectors = connection.execute("SELECT model, count(*) FROM vectors GROUP BY 1").fetchall()
             count = connection.execute("SELECT count(*) FROM events").fetchone()[0]
             upto = connection.execute("SELECT upto FROM index_state").fetchone()

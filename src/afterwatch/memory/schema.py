@@ -15,7 +15,7 @@ Migration = tuple[int, int, int, Callable[[sqlite3.Connection], None]]
 
 FTS_OPTIONS = f"tokenize=\"porter ascii tokenchars '{SEPARATORS}'\", content=''"
 
-_BASE = f"""
+_BASE = """
 CREATE TABLE items (
     row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, layer TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT,
     text TEXT NOT NULL, value TEXT, status TEXT NOT NULL DEFAULT 'active', status_by TEXT,

@@ -9,7 +9,8 @@ class MemorySettings:
 
     space: str = field(default="local", metadata={"help": "Space that is read and written when none is named."})
     scope: str = field(
-        default="", metadata={"help": "Scope of this folder, e.g. project:shop; empty: all.", "project": "set"}
+        default="",
+        metadata={"help": "Scope of this folder, e.g. project:shop; empty: all.", "project": "set"},
     )
     embedder: str = field(default="bundled", metadata={"help": "bundled, minilm, or none (keywords only)."})
     extra_prefixes: tuple[str, ...] = field(
@@ -29,5 +30,6 @@ class MemorySettings:
     )
     search_limit: int = field(default=10, metadata={"help": "Results of a search.", "ge": 1, "le": 1000})
     context_limit: int = field(
-        default=8, metadata={"help": "Items admitted to a context block.", "ge": 0, "le": 100, "project": "lower"}
+        default=8,
+        metadata={"help": "Items admitted to a context block.", "ge": 0, "le": 100, "project": "lower"},
     )

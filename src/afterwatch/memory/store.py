@@ -97,7 +97,12 @@ class Store:
         else:
             target, uri = str(self.path), False
         connection = sqlite3.connect(
-            target, uri=uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            target,
+            uri=uri,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         if not self.read_only:
             os.chmod(self.path, 0o600)
@@ -196,7 +201,10 @@ class Store:
         """Damage found by SQLite and broken links of ours; empty when whole."""
         with self.reading() as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-            found += [f"row {row[2]} of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
+            found += [
+                f"row {row[2]} of {row[0]} refers to nothing"
+                for row in connection.execute("PRAGMA foreign_key_check")
+            ]
             lost = connection.execute(
                 "SELECT id FROM items a WHERE superseded_by IS NOT NULL "
                 "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"

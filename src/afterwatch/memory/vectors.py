@@ -6,30 +6,38 @@ live are not held, so they can lend no weight.
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from afterwatch.memory.embedders import Embedder
+    from afterwatch.memory.reading import Condition
 
+Vector = NDArray[np.float32]
 READ_ROWS = 4096
 
 
-def pack(vector: NDArray[np.float32]) -> bytes:
-    """A vector as it is stored."""
-    return vector.astype(np.float16).tobytes()
-
-
-def store(connection: sqlite3.Connection, row: int, model: str, vector: bytes) -> None:
+def store(connection: sqlite3.Connection, row: int, model: str, vector: Vector) -> None:
     """Keep the vector of an item; replaces one of another model."""
     connection.execute(
         "INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT (item) DO UPDATE SET model = excluded.model, "
         "vector = excluded.vector",
-        (row, model, vector),
+        (row, model, vector.astype(np.float16).tobytes()),
     )
+
+
+def stored_cosines(
+    connection: sqlite3.Connection, model: str, vector: Vector, rows: Sequence[int]
+) -> dict[int, float]:
+    """Cosine of a vector with each of these rows that has one of this model, read from the store itself."""
+    marks = ",".join("?" * len(rows))
+    found = connection.execute(
+        f"SELECT item, vector FROM vectors WHERE model = ? AND item IN ({marks})", (model, *rows)
+    ).fetchall()
+    return {row: float(np.frombuffer(packed, np.float16).astype(np.float32) @ vector) for row, packed in found}
 
 
 def missing(connection: sqlite3.Connection, model: str, limit: int) -> list[tuple[int, str]]:
@@ -41,6 +49,14 @@ def missing(connection: sqlite3.Connection, model: str, limit: int) -> list[tupl
     ).fetchall()
 
 
+class Nearest(NamedTuple):
+    """Rows best first, and the mean and the highest cosine of all that were compared."""
+
+    rows: list[int]
+    mean: float
+    top: float
+
+
 class Matrix:
     """The vectors of one space and one model; `follow` brings it up to date, `nearest` searches."""
 
@@ -48,6 +64,7 @@ class Matrix:
         self.model = embedder.id
         self._width = embedder.dimensions
         self._lock = threading.RLock()
+        self._masked: tuple[tuple[Condition, str, int], NDArray[np.bool_]] | None = None
         self._reset("", 0, 0)
 
     def _reset(self, epoch: str, seq: int, capacity: int) -> None:
@@ -130,24 +147,36 @@ class Matrix:
     # -- searching ----------------------------------------------------------------------------------------------
 
     def nearest(
-        self, vector: NDArray[np.float32], limit: int, allowed: Iterable[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """(row, cosine) of the nearest items, best first, ties by row; `allowed` restricts to these rows."""
+        self, connection: sqlite3.Connection, vector: Vector, limit: int, wanted: "Condition"
+    ) -> "Nearest":
+        """The nearest items that meet a condition, best first, ties by row; and how all of them lie."""
         with self._lock:
             scores = self._vectors[: self._used] @ vector
             rows = self._rows[: self._used]
-            if allowed is not None:
-                keep = np.isin(rows, np.fromiter(allowed, np.int64))
+            if wanted.sql:
+                keep = self._mask(connection, wanted)
                 scores, rows = scores[keep], rows[keep]
+            if not len(scores):
+                return Nearest([], 0.0, 0.0)
+            mean, top = float(scores.mean()), float(scores.max())
             if len(scores) > limit:
                 # everything that ties with the last place stays in until the order by row decides
                 edge = np.partition(scores, len(scores) - limit)[len(scores) - limit]
                 keep = scores >= edge
                 scores, rows = scores[keep], rows[keep]
             order = np.lexsort((rows, -scores))[:limit]
-            return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+            return Nearest(rows[order].tolist(), mean, top)
 
-    def cosines(self, vector: NDArray[np.float32], rows: Sequence[int]) -> dict[int, float]:
+    def _mask(self, connection: sqlite3.Connection, wanted: "Condition") -> NDArray[np.bool_]:
+        """Which held rows meet a condition; remembered until something changes."""
+        key = (wanted, self._epoch, self._seq)
+        if self._masked is None or self._masked[0] != key:
+            found = connection.execute(f"SELECT row FROM items WHERE live = 1 AND {wanted.sql}", wanted.values)
+            allowed = np.fromiter((row for (row,) in found), np.int64)
+            self._masked = (key, np.isin(self._rows[: self._used], allowed))
+        return self._masked[1]
+
+    def cosines(self, vector: Vector, rows: Sequence[int]) -> dict[int, float]:
         """Cosine of each of these rows that has a vector."""
         with self._lock:
             known = [(row, self._place[row]) for row in rows if row in self._place]

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from afterwatch.memory.admission import NEAREST, Admission, Likeness, Prepared
+from afterwatch.memory.admission import Admission, Prepared
 from afterwatch.memory.gate import Refusal
 from afterwatch.memory.model import Draft, Outcome, Result, View
-from afterwatch.memory.sameness import thresholds_for
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.spaces import Spaces
 from afterwatch.memory.store import Store, note_change
 from afterwatch.settings.clock import Clock
 
 if TYPE_CHECKING:
-    from afterwatch.memory.embedders import Embedder, Vectors
+    from afterwatch.memory.embedders import Embedder
 
 CHUNK = 64
 """Drafts of one transaction: long enough to embed in a batch, short enough to let other writers in."""
@@ -31,7 +30,7 @@ class Writer:
         self, view: View, drafts: Sequence[Draft], progress: Callable[[int, int], None] | None = None
     ) -> list[Outcome]:
         """Every draft's outcome, in order. A chunk is kept whole or, on an error, not at all."""
-        admission = Admission(self._spaces.store(view.write), self._settings, self._clock)
+        admission = Admission(self._spaces.store(view.write), self._settings, self._clock, self._spaces.stem)
         outcomes: list[Outcome] = []
         for start in range(0, len(drafts), CHUNK):
             outcomes += self._chunk(admission, view, drafts[start : start + CHUNK])
@@ -42,7 +41,7 @@ class Writer:
     def _chunk(self, admission: Admission, view: View, drafts: Sequence[Draft]) -> list[Outcome]:
         checked = [admission.inspect(draft, view) for draft in drafts]
         passed = [found for found in checked if not isinstance(found, Refusal)]
-        written = iter(admission.admit(self._prepare(admission.store, [draft for draft, _ in passed]), view))
+        written = iter(admission.admit(self._prepare([draft for draft, _ in passed]), view))
         outcomes: list[Outcome] = []
         for found in checked:
             if isinstance(found, Refusal):
@@ -53,32 +52,12 @@ class Writer:
 
     # -- vectors ------------------------------------------------------------------------------------------------
 
-    def _prepare(self, store: Store, drafts: Sequence[Draft]) -> list[Prepared]:
+    def _prepare(self, drafts: Sequence[Draft]) -> list[Prepared]:
         embedder = self._spaces.embedder()
         if embedder is None or not drafts:
             return [Prepared(draft) for draft in drafts]
-        from afterwatch.memory.vectors import pack
-
         vectors = embedder.encode([draft.text for draft in drafts])
-        near = self._near(store, embedder, vectors)
-        return [
-            Prepared(draft, pack(vector), embedder.id, likenesses)
-            for draft, vector, likenesses in zip(drafts, vectors, near, strict=True)
-        ]
-
-    def _near(self, store: Store, embedder: "Embedder", vectors: "Vectors") -> list[list[Likeness]]:
-        limits = thresholds_for(embedder.id)
-        with store.reading() as connection:
-            matrix = self._spaces.matrix(store, connection)
-        if matrix is None:
-            return [[] for _ in vectors]
-        within = (vectors @ vectors.T).tolist()
-        found: list[list[Likeness]] = []
-        for at, vector in enumerate(vectors):
-            stored = [Likeness(row, cosine, limits.merge) for row, cosine in matrix.nearest(vector, NEAREST)]
-            batch = [Likeness(None, within[at][other], limits.merge, other) for other in range(at)]
-            found.append([one for one in (*stored, *batch) if one.cosine >= limits.nominate])
-        return found
+        return [Prepared(draft, vector, embedder.id) for draft, vector in zip(drafts, vectors, strict=True)]
 
     def warm_up(self, view: View, progress: Callable[[int, int], None] | None) -> tuple[str, ...]:
         """Load the embedder, load the matrices of the view, and embed live items that have no vector yet."""
@@ -94,7 +73,7 @@ class Writer:
         return tuple(dict.fromkeys(missing))
 
     def _fill(self, store: Store, embedder: "Embedder", progress: Callable[[int, int], None] | None) -> None:
-        from afterwatch.memory.vectors import missing, pack
+        from afterwatch.memory.vectors import missing
         from afterwatch.memory.vectors import store as keep
 
         done = 0
@@ -109,7 +88,7 @@ class Writer:
                     # the text may have been changed while it was embedded; then the next round does it
                     same = connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text))
                     if same.fetchone():
-                        keep(connection, row, embedder.id, pack(vector))
+                        keep(connection, row, embedder.id, vector)
                         note_change(connection, row)
             done += len(rows)
             if progress is not None:

@@ -214,9 +214,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _parse_anchor(anchor: str) -> tuple[int, str]:
     found = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{64})", anchor.strip())
     if found is None:
-        raise UserError(
-            "the anchor must look like 12:<64 hex digits>", remedy="copy it from `security verify`"
-        )
+        raise UserError("the anchor must look like 12:<64 hex digits>", remedy="copy it from `security verify`")
     return int(found[1]), found[2]
 
 
@@ -233,9 +231,7 @@ def _walk(rows: Iterator[Row], anchor: tuple[int, str]) -> Verification:
     if at_anchor == anchor[1]:
         return Verification(True, seq, head)
     if not at_anchor:
-        return Verification(
-            False, seq, head, seq + 1, f"rows after {seq} are gone; the anchor names {anchor[0]}"
-        )
+        return Verification(False, seq, head, seq + 1, f"rows after {seq} are gone; the anchor names {anchor[0]}")
     return Verification(False, seq, head, anchor[0], "this row is not the one the anchor names: rewritten")
 
 

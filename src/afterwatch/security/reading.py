@@ -91,9 +91,7 @@ def _refuse_sensitive(resolved: str, shown: str | Path) -> None:
 
 def _open(resolved: str, shown: str | Path) -> int:
     # O_NONBLOCK: opening a pipe without a writer would hang before it can be refused.
-    flags = (
-        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    )
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         if not stat.S_ISREG(os.lstat(resolved).st_mode):  # opening a device may already act on it
             raise _irregular(shown)

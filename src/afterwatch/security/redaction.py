@@ -19,6 +19,7 @@ CREDENTIAL = b"[REDACTED: credential]"
 ENCODED = b"[REDACTED: encoded credential]"
 ROUNDS = 6  # how often a gap between markers is looked at again before it is masked whole
 DEPTH = 2  # how many layers of base64 are opened
+SHORTEST = 5  # bytes; nothing shorter than `pwd=x` can hold a credential
 WEAK_LENGTH = 6  # `secret=` or `token=` with a shorter value is a name, not a secret
 
 
@@ -54,14 +55,15 @@ def redact(text: str) -> Redacted:
     Accepts any str, lone surrogates included, and raises nothing. `redact(redact(x).text)` changes nothing.
     """
     data = text.encode("utf-8", "surrogatepass")
+    active = _active(data)
     counts: Counter[str] = Counter()
     parts: list[bytes] = []
     at = 0
     for found in _compile(load_rules().marker).finditer(data):
-        parts += _settle(data[at : found.start()], counts, 0)
+        parts += _settle(data[at : found.start()], active, counts)
         parts.append(found.group())
         at = found.end()
-    parts += _settle(data[at:], counts, 0)
+    parts += _settle(data[at:], active, counts)
     if not counts:
         return Redacted(text, ())
     masked = b"".join(parts).decode("utf-8", "surrogatepass")
@@ -81,10 +83,13 @@ def redact_argv(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(clean)
 
 
-def _settle(piece: bytes, counts: Counter[str], depth: int) -> list[bytes]:
-    spans = _merge(_scan(piece, 0))
+def _settle(piece: bytes, active: tuple[Rule, ...], counts: Counter[str], depth: int = 0) -> list[bytes]:
+    """Return `piece` as stretches of text and markers, looked at until nothing is left to mask."""
+    if len(piece) < SHORTEST:
+        return [piece]
+    spans = _merge(_scan(piece, active))
     if not spans:
-        return [piece] if piece else []
+        return [piece]
     counts.update(span.kind for span in spans)
     if depth == ROUNDS:
         # Text built so that each masking uncovers another credential: stay linear, mask the rest.
@@ -92,10 +97,10 @@ def _settle(piece: bytes, counts: Counter[str], depth: int) -> list[bytes]:
     parts: list[bytes] = []
     at = 0
     for span in spans:
-        parts += _settle(piece[at : span.start], counts, depth + 1)
+        parts += _settle(piece[at : span.start], active, counts, depth + 1)
         parts.append(span.marker)
         at = span.end
-    return parts + _settle(piece[at:], counts, depth + 1)
+    return parts + _settle(piece[at:], active, counts, depth + 1)
 
 
 def _merge(spans: list[Span]) -> list[Span]:
@@ -110,12 +115,19 @@ def _merge(spans: list[Span]) -> list[Span]:
     return merged
 
 
-def _scan(piece: bytes, depth: int) -> list[Span]:
+def _active(data: bytes) -> tuple[Rule, ...]:
+    """The rules that can match anywhere in `data`: pieces of it need not try the others."""
+    rules = load_rules()
+    lowered = data.lower()
+    return tuple(rule for rule in rules.formats + rules.context if _hinted(rule, lowered))
+
+
+def _scan(piece: bytes, active: tuple[Rule, ...], depth: int = 0) -> list[Span]:
     """Return every stretch of `piece` that holds a credential, in no order; they may overlap."""
     rules = load_rules()
     lowered = piece.lower()
     spans = _private_keys(piece) if b"private key" in lowered or b"putty-" in lowered else []
-    for rule in rules.formats + rules.context:
+    for rule in active:
         if _hinted(rule, lowered):
             spans += _matches(rule, piece)
     if _hinted(rules.key_value, lowered):
@@ -223,11 +235,13 @@ def _block_end(piece: bytes, key: int, start: int) -> int:
         if text.strip() and len(text) - len(text.lstrip(b" ")) <= indent:
             break
         at = stop + 1
-    return min(at, len(piece))
+    return max(start, at - 1)  # the line break before the next key stays
 
 
+# References to a secret kept elsewhere, and stand-ins of examples. Whole values only: `$ecret` is a password.
 _PLACEHOLDER = re.compile(
-    rb"\$|\{\{|<|%[({A-Z]|\*+$|x+$|X+$|\.+$|-+$|_+$|\?+$|!|&|@|/run/secrets/|file:|env:|vault:|secretref:|REDACTED"
+    rb"\$[{(]|\$[A-Z_][A-Z0-9_]*$|\$[0-9@*]$|\{\{|<[^>]*>?$|%[({]|%[A-Z_]+%|(?:\*+|x+|X+|\.+|-+|_+|\?+)$"
+    rb"|!(?:vault|secret|env|[A-Z][A-Za-z:]+)$|/run/secrets/|(?:file|env|vault|secretref):"
 )
 _CALL = re.compile(rb"[A-Za-z_][\w.]*[(\[](?:.*[)\]])?[,;]?$")
 _ATTRIBUTE = re.compile(rb"[a-z_]+(?:\.[a-z_]+)+$")
@@ -253,7 +267,7 @@ def _encoded(piece: bytes, depth: int) -> Iterator[Span]:
         return
     for found in _compile(load_rules().encoded).finditer(piece):
         packed = b"".join(found.group().split()).rstrip(b"=").translate(_URL_SAFE)
-        if any(_scan(plain, depth + 1) for plain in _decodings(packed)):
+        if any(_scan(plain, _active(plain), depth + 1) for plain in _decodings(packed)):
             yield Span(found.start(), found.end(), "encoded", ENCODED)
 
 

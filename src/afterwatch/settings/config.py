@@ -196,9 +196,7 @@ class _Loader:
                 self._unknown_section(section, where, prefix)
                 continue
             if not isinstance(table, Mapping):
-                raise UserError(
-                    f"{where}: {prefix}{section} must be a table", remedy=f"write [{prefix}{section}]"
-                )
+                raise UserError(f"{where}: {prefix}{section} must be a table", remedy=f"write [{prefix}{section}]")
             for name, value in table.items():
                 field = self._fields.get(f"{section}.{name}")
                 if field is None:

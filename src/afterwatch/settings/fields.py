@@ -95,9 +95,7 @@ def _describe(kind: Any) -> str:
     elif typing.get_origin(kind) is tuple:
         words = "a list of texts" if typing.get_args(kind)[0] is str else "a list of numbers"
     else:
-        words = {bool: "true or false", int: "a whole number", float: "a number", Path: "a path"}.get(
-            kind, "text"
-        )
+        words = {bool: "true or false", int: "a whole number", float: "a number", Path: "a path"}.get(kind, "text")
     return words + (", or empty" if optional else "")
 
 

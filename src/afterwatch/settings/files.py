@@ -1,5 +1,6 @@
 """The settings files: find them, read them, and write one value without losing a comment."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Sequence
@@ -107,6 +108,6 @@ def _replace(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        with contextlib.suppress(FileNotFoundError):  # gone when the replacement went well
+            os.unlink(temporary)

@@ -1,0 +1,90 @@
+"""Fits the weights of `memory.ranking` on conversations of a LoCoMo file.
+
+    python -m afterwatch.bench.fit_ranking locomo10.json 1-5
+
+For each question the gold turns compete with every candidate that recall found: listwise softmax, Adam, a small
+L2 penalty. Prints one tuple with vectors and one without, in the order of `ranking.SIGNALS`.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afterwatch.bench import retrieval
+from afterwatch.memory import Channel, View
+from afterwatch.memory.api import Memory
+from afterwatch.memory.embedders import Embedder, Loading, load
+from afterwatch.memory.ranking import SIGNALS
+from afterwatch.memory.reading import Filter
+from afterwatch.memory.recall import Recall
+from afterwatch.memory.settings import MemorySettings
+from afterwatch.memory.spaces import Spaces
+from afterwatch.security.reading import safe_read
+from afterwatch.settings.clock import FixedClock
+
+STEPS, RATE, PENALTY = 400, 0.1, 1e-3
+Floats = NDArray[np.float64]
+
+
+def lists(text: str, numbers: Sequence[int], model: Embedder | None) -> Iterator[tuple[Floats, Floats]]:
+    """For each question with a found answer: signals (candidates x signals) and gold shares (sum 1)."""
+    view = View(principal="fit", channel=Channel.IMPORT)
+    settings = MemorySettings(cap=0)
+    for sample in retrieval.samples(text, numbers):
+        turns = list(retrieval.turns_of(sample["conversation"]))
+        with tempfile.TemporaryDirectory() as folder:
+            clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+            with Memory.open(Path(folder), settings=settings, clock=clock, embedder=Loading.done(model)) as memory:
+                memory.add_many(view, list(retrieval.drafts(turns, "now")))
+            spaces = Spaces(Path(folder), Loading.done(model))
+            recall = Recall(spaces, clock)
+            for question, gold in retrieval.questions(sample, {turn.id for turn in turns}):
+                rated = recall.rated(view, question, Filter())
+                items = spaces.store("local").by_rows(candidate.row for candidate in rated.candidates)
+                right = np.array([float(bool(gold & set(items[c.row].sources))) for c in rated.candidates])
+                if right.sum():
+                    yield np.array([c.signals for c in rated.candidates]), right / right.sum()
+            spaces.close()
+
+
+def fit(questions: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """The weights that make gold turns most likely."""
+    width = max(len(right) for _, right in questions)
+    signals = np.zeros((len(questions), width, len(SIGNALS)), np.float32)
+    gold = np.zeros((len(questions), width), np.float32)
+    outside = np.full((len(questions), width), -1e9, np.float32)
+    for at, (rows, right) in enumerate(questions):
+        signals[at, : len(rows)], gold[at, : len(rows)], outside[at, : len(rows)] = rows, right, 0.0
+    flat = signals.reshape(-1, len(SIGNALS))
+    wanted = gold.reshape(-1) @ flat
+    weights, first, second = (np.zeros(len(SIGNALS)) for _ in range(3))
+    for step in range(1, STEPS + 1):
+        logits = (flat @ weights.astype(np.float32)).reshape(gold.shape) + outside
+        likely = np.exp(logits - logits.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        slope = (likely.reshape(-1) @ flat - wanted) / len(questions) + PENALTY * weights
+        first = 0.9 * first + 0.1 * slope
+        second = 0.999 * second + 0.001 * slope**2
+        weights -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+    return weights
+
+
+def main(path: str, numbers: str = "1-5") -> None:
+    """Fit with and without vectors and print both tuples."""
+    low, _, high = numbers.partition("-")
+    wanted = range(int(low), int(high or low) + 1)
+    text = safe_read(path, max_bytes=64_000_000)
+    with tempfile.TemporaryDirectory() as cache:
+        for model in (load("bundled", Path(cache)), None):
+            weights = fit(list(lists(text, wanted, model)))
+            shown = ", ".join(f"{weight:.2f}" for weight in weights)
+            sys.stdout.write(f"{model is not None}: ({shown}),  # {', '.join(SIGNALS)}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,166 @@
+"""Collecting what may answer a question in one space: by words, by vector, by conversation. Standard library only.
+
+At most a few hundred items are looked at, whatever the size of the store.
+"""
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from afterwatch.memory import keywords
+from afterwatch.memory.keywords import Term
+from afterwatch.memory.ranking import Candidate, Levels, named, speaker
+from afterwatch.memory.reading import Condition
+
+if TYPE_CHECKING:
+    from afterwatch.memory.vectors import Matrix, Vector
+
+BY_WORDS = 400
+BY_VECTOR = 400
+BY_SEGMENT = 10
+"""Segments whose turns all become candidates; the scores of five times as many are known."""
+
+_PLACED = """
+SELECT i.row, i.text, i.importance, i.valid_from, i.segment,
+    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position - 2),
+    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position - 1),
+    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position + 1)
+FROM items i WHERE i.row IN (SELECT value FROM json_each(?)) AND {wanted}
+""".replace(
+    "{same}",
+    # the + keeps SQLite from choosing the index by scope, which holds nearly every row
+    "n.conversation = i.conversation AND +n.live = 1 AND +n.scope_kind = i.scope_kind AND +n.scope_key = i.scope_key",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question ready to be searched: its terms with frequencies, and its vector if there is one."""
+
+    text: str
+    terms: list[Term]
+    vector: "Vector | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to look: `narrow` restricts candidates while they are found, `final` afterwards; `past` adds former ones."""
+
+    narrow: Condition
+    final: Condition
+    past: bool = False
+
+    @property
+    def all(self) -> Condition:
+        return self.narrow & self.final
+
+
+@dataclass(slots=True)
+class _Evidence:
+    by_words: dict[int, float]
+    by_segment: dict[int, float]
+    by_vector: dict[int, float] = field(default_factory=dict)
+    holds: dict[int, int] = field(default_factory=dict)
+    shares: list[float] = field(default_factory=list)
+
+
+def gather(
+    connection: sqlite3.Connection, space: str, asked: Asked, where: Where, matrix: "Matrix | None", levels: Levels
+) -> list[Candidate]:
+    """Candidates of one space with their raw evidence; raises the levels to what was seen here."""
+    rows = keywords.live_rows(connection)
+    wanted = [term.text for term in keywords.searched(asked.terms, rows)]
+    found = _Evidence(
+        _by_words(connection, wanted, where),
+        keywords.match(connection, "words_segments", wanted, BY_SEGMENT * 5),
+    )
+    rows_seen = set(found.by_words) | _turns_of(connection, list(found.by_segment)[:BY_SEGMENT])
+    if matrix is not None and asked.vector is not None:
+        near = matrix.nearest(connection, asked.vector, BY_VECTOR, where.narrow)
+        rows_seen.update(near.rows)
+        _raise_vector_levels(levels, near.mean, near.top)
+    placed = _place(connection, rows_seen, where.all)
+    if matrix is not None and asked.vector is not None:
+        everyone = {row for one in placed for row in (one[0], *one[5:]) if row is not None}
+        found.by_vector = matrix.cosines(asked.vector, list(everyone))
+    _cover(connection, asked, rows, placed, found)
+    levels.keyword = max(levels.keyword, *found.by_words.values(), 0.0)
+    levels.segment = max(levels.segment, *found.by_segment.values(), 0.0)
+    return [_candidate(space, one, asked, found) for one in placed]
+
+
+def _by_words(connection: sqlite3.Connection, wanted: list[str], where: Where) -> dict[int, float]:
+    narrow = where.narrow
+    found = keywords.match(connection, "words_live", wanted, BY_WORDS, narrow.sql, narrow.values)
+    if where.past:
+        everything = where.all
+        found |= keywords.match(connection, "words_past", wanted, BY_WORDS, everything.sql, everything.values)
+    return found
+
+
+def _turns_of(connection: sqlite3.Connection, segments: list[int]) -> set[int]:
+    rows = connection.execute(
+        "SELECT row FROM items WHERE segment IN (SELECT value FROM json_each(?)) AND live = 1",
+        (json.dumps(segments),),
+    )
+    return {row for (row,) in rows}
+
+
+_Placed = tuple[int, str, float, int, int | None, int | None, int | None, int | None]
+"""row, text, importance, valid_from, segment, and the rows two before, one before and one after."""
+
+
+def _place(connection: sqlite3.Connection, rows: Iterable[int], wanted: Condition) -> list[_Placed]:
+    sql = _PLACED.replace("{wanted}", wanted.sql or "1")
+    return connection.execute(sql, (json.dumps(sorted(rows)), *wanted.values)).fetchall()
+
+
+def _raise_vector_levels(levels: Levels, mean: float, top: float) -> None:
+    levels.cosine_mean = mean if not levels.vectors else min(levels.cosine_mean, mean)
+    levels.cosine_max = top if not levels.vectors else max(levels.cosine_max, top)
+    levels.vectors = True
+
+
+def _cover(
+    connection: sqlite3.Connection, asked: Asked, rows: int, placed: list[_Placed], found: _Evidence
+) -> None:
+    """Which terms each row holds, as bits, and each term's share of the question's rare-term weight.
+
+    Names of speakers are left out: nearly every turn of theirs holds them.
+    """
+    names = {word for name in named(asked.text, {speaker(one[1]) for one in placed}) for word in name.split()}
+    wanted = [t for t in keywords.searched(asked.terms, rows) if t.rows and t.text not in names]
+    weights = [max(1e-6, math.log((rows - term.rows + 0.5) / (term.rows + 0.5))) for term in wanted]
+    found.shares = [weight / math.fsum(weights) for weight in weights]
+    for bit, term in enumerate(wanted):
+        for row in keywords.holding(connection, term.text):
+            found.holds[row] = found.holds.get(row, 0) | (1 << bit)
+
+
+def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> Candidate:
+    row, text, importance, valid_from, segment, before2, before, after = placed
+    near = [one for one in (before, after) if one is not None]
+    mask = 0
+    for one in (row, before, before2):
+        mask |= found.holds.get(one, 0) if one is not None else 0
+    cosine = found.by_vector.get(row)
+    return Candidate(
+        row=row,
+        space=space,
+        text=text,
+        importance=importance,
+        valid_from=valid_from,
+        lent_keyword=_lent(found.by_words, row, near),
+        lent_vector=_lent(found.by_vector, row, near) if cosine is not None else None,
+        cosine=cosine,
+        cover=math.fsum(share for bit, share in enumerate(found.shares) if mask >> bit & 1),
+        segment=found.by_segment.get(segment or 0, 0.0),
+    )
+
+
+def _lent(values: Mapping[int, float], row: int, near: list[int]) -> float:
+    """An item counts twice, each neighbour in its conversation once."""
+    return (2 * values.get(row, 0.0) + sum(values.get(one, 0.0) for one in near)) / (2 + len(near))

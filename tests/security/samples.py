@@ -1,0 +1,161 @@
+"""Samples for the redaction tests. Credentials are put together at run time: none stands in this file."""
+
+import base64
+import json
+
+WORD = "hun" + "ter2" + "Xy"
+ALNUM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2eF4hJ6kL8n"
+HEX = "0123456789abcdef" * 4
+KEY_ID = "AK" + "IA" + "Z" * 15 + "7"
+BEGIN, END = (f"-----{edge} RSA PRIVATE " + "KEY-----" for edge in ("BEGIN", "END"))
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def jwt() -> str:
+    head, body = (b64(part).rstrip("=") for part in ('{"alg":"HS256"}', '{"sub":"1234567890"}'))
+    return f"{head}.{body}.{ALNUM[:32]}"
+
+
+# kind -> (text, the part that must be gone)
+FORMATS: dict[str, tuple[str, str]] = {
+    "aws_key_id": (f"key {KEY_ID} used", KEY_ID),
+    "slack_token": ("xox" + f"b-123456789012-{ALNUM[:20]}", ALNUM[:20]),
+    "webhook": ("https://hooks.slack" + f".com/services/T0/B0/{ALNUM[:24]}", ALNUM[:24]),
+    "telegram_token": (f"bot 123456789:{'A' * 2}{ALNUM[:33]}", ALNUM[:33]),
+    "github_token": ("gh" + f"p_{ALNUM[:36]}", ALNUM[:36]),
+    "gitlab_token": ("gl" + f"pat-{ALNUM[:20]}", ALNUM[:20]),
+    "pypi_token": ("pypi-" + f"AgE{ALNUM}", ALNUM),
+    "npm_token": ("np" + f"m_{ALNUM[:36]}", ALNUM[:36]),
+    "registry_token": ("dckr" + f"_pat_{ALNUM[:27]}", ALNUM[:27]),
+    "stripe_key": ("sk_" + f"live_{ALNUM[:24]}", ALNUM[:24]),
+    "anthropic_key": ("sk-" + f"ant-api03-{ALNUM}", ALNUM),
+    "openai_key": ("sk-" + f"proj-{ALNUM}", ALNUM),
+    "google_key": ("AI" + f"za{ALNUM[:35]}", ALNUM[:35]),
+    "hub_token": ("h" + f"f_{ALNUM[:34]}", ALNUM[:34]),
+    "cloud_token": ("dop" + f"_v1_{HEX}", HEX),
+    "mail_key": ("S" + f"G.{ALNUM[:22]}.{ALNUM}", ALNUM),
+    "vault_token": ("hv" + f"s.{ALNUM[:24]}", ALNUM[:24]),
+    "grafana_token": ("gl" + f"sa_{ALNUM[:32]}_{HEX[:8]}", ALNUM[:32]),
+    "age_key": ("AGE-" + "SECRET-KEY-" + "1Q" * 29, "1Q1Q"),
+    "jwt": (jwt(), ALNUM[:32]),
+    "password_hash": ("root:" + f"$6$salt${ALNUM}:19000:0", ALNUM),
+    "private_key": (f"{BEGIN}\n{ALNUM}\n{ALNUM}\n{END}", ALNUM),
+}
+
+# Text around a password that gives it away.
+CONTEXT = [
+    f"password={WORD}",
+    f"password = {WORD}",
+    f"Password: {WORD}",
+    f"DB_PASSWORD={WORD}",
+    f"export MYSQL_ROOT_PASSWORD='{WORD}'",
+    f'{{"password": "{WORD}", "user": "bob"}}',
+    json.dumps({"body": json.dumps({"password": WORD})}),
+    f"password: {WORD}\nuser: bob",
+    f'password: "one {WORD} two"',
+    f'password: "unclosed {WORD}',
+    f"password: |\n  {WORD}\n  second line\nuser: bob",
+    f"spring.datasource.password={WORD}",
+    f"--from-literal=api-key={WORD}",
+    f"aws_secret_access_key = {WORD}",
+    f"AWS_SESSION_TOKEN={WORD}",
+    f"api_key: {WORD}",
+    f"client_secret={WORD}&grant_type=x",
+    f"AccountKey={WORD}==;EndpointSuffix=core.windows.net",
+    f"token: {WORD}",
+    f"secret={WORD}",
+    f"$ TOKEN={WORD} run",
+    f"config['password'] = \"{WORD}\"",
+    f'password: str = "{WORD}"',
+    f"{{:password => '{WORD}'}}",
+    f"密码：{WORD}",
+    f"пароль: {WORD}",
+    f"パスワード={WORD}",
+    f"Passwort: {WORD}",
+    f"contraseña: {WORD}",
+    f"- name: DB_PASSWORD\n  value: {WORD}",
+    f'{{"name": "API_TOKEN", "value": "{WORD}"}}',
+    f"my password is {WORD}.",
+    f"the password for the staging db is {WORD}",
+    f"login --password {WORD}",
+    f"kubeadm join --token {WORD} host",
+    f"mysql -u root -p{WORD} shop",
+    f"sshpass -p {WORD} ssh host",
+    f"curl -u bob:{WORD} http://host/",
+    f"postgres://bob:{WORD}@db:5432/shop",
+    f"redis://:{WORD}@cache/0",
+    f"mongodb+srv://bob:p/{WORD}@cluster0/x",
+    f"https://bob:{WORD}@git.host/repo.git",
+    f"Authorization: Bearer {WORD}abcdef",
+    f"authorization: token {WORD}abcdef",
+    f"Authorization: Basic {b64('bob:' + WORD)}",
+    f'-H "X-Api-Key: {WORD}"',
+    f"Cookie: sid={WORD}; lang=en",
+    f'{{"auths": {{"r": {{"auth": "{b64("bob:" + WORD)}"}}}}}}',
+    f"password=\ud800{WORD}",
+    f"password={WORD}\udfff",
+]
+
+ORDINARY = [
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b (HEAD -> main)",
+    "git show 89e6c98d92887913cadf06b2adb97f26cde4849b --stat",
+    "image: registry.example/cart@sha256:" + "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "request 123e4567-e89b-12d3-a456-426614174000 took 31 ms",
+    "pod/checkout-7d9f8b6c5d-x2x4z CrashLoopBackOff",
+    "task-runner-worker-queue-priority-high-7d9f8b6c5d-abcde 1/1 Running",
+    "ip-10-0-12-34.eu-west-1.compute.internal Ready 1.29.4",
+    "secret/db-credentials created",
+    "secretName: db-credentials",
+    "secretKeyRef:\n  name: db-credentials\n  key: password",
+    "secret: db-credentials",
+    'Error: secret "db-credentials" not found',
+    "MountVolume.SetUp failed for volume \"certs\" : secret \"tls-cert\" not found",
+    "kubectl get secret -n shop",
+    "kubernetes.io/service-account-token",
+    "password_file=/run/secrets/db",
+    "DB_PASSWORD=${DB_PASSWORD}",
+    "password: $DB_PASSWORD",
+    "password: {{ .Values.db.password }}",
+    "password: <your password>",
+    "password: ********",
+    'password=""',
+    "password: required",
+    "the password is rotated every 90 days",
+    "password must have 12 characters",
+    "Enter password: ",
+    "FATAL: password authentication failed for user \"shop\"",
+    "max_tokens: 4096",
+    "tokens: 512, cost: 3",
+    "token count = 12",
+    "tokenizer=bpe",
+    "the token is invalid",
+    "token: expired",
+    "token=null",
+    "basic authentication is off",
+    "bearer token missing",
+    "primary key: id",
+    "cache key: user:42",
+    "api key rotation is due on Friday",
+    "password = getenv('DB_PASSWORD')",
+    "password = settings.db.password()",
+    "PWD=/home/user/src",
+    "pass: 3, fail: 2",
+    "https://github.com/o/r/commit/3f786850e387550fdab836ed7e6dc881de23001b",
+    "https://grafana.example/d/abc/shop?orgId=1&from=now-1h&to=now&var-pod=cart",
+    "https://docs.example/document/d/1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms/edit",
+    "https://ja.wikipedia.example/wiki/" + "%E6%97%A5" * 8,
+    "https://host:8443/path?x=1#section-with-a-long-but-ordinary-name-for-a-heading-of-the-page",
+    "http://host:8080/users/a@b",
+    "s3://bucket/logs/2026/03/01/part-00000-of-00016.parquet",
+    "/usr/lib/python3/dist-packages/setuptools/_vendor/jaraco/functools/__init__.py",
+    "ssh-ed25519 " + "A" * 4 + "C3NzaC1lZDI1NTE5 bob@laptop",
+    "E1130 12:00:00.000000 1 leaderelection.go:330] error retrieving resource lock",
+    "etag: \"33a64df551425fcc55e4d42a148795d9f25f89d4\"",
+    "curl -sS https://host/healthz",
+    "user bob prefers tabs; the build uses bazel 7.1.0",
+    "ERROR [main] o.s.b.SpringApplication - Application run failed",
+    "SELECT id, token_count FROM usage WHERE day = '2026-03-01'",
+]  # fmt: skip
