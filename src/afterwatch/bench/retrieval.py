@@ -132,9 +132,7 @@ def _measure(sample: dict[str, Any], model: Embedder | None, timeline: str, tall
             memory.add_many(view, list(drafts(turns, timeline)))
             memory.search(view, "first")  # loads what a first question loads
             for question in sample["qa"]:
-                gold = {
-                    e for e in _EVIDENCE.findall(" ".join(map(str, question.get("evidence", [])))) if e in known
-                }
+                gold = {e for e in _EVIDENCE.findall(" ".join(map(str, question.get("evidence", [])))) if e in known}
                 if question.get("category") == UNANSWERABLE or not gold:
                     continue
                 started = time.perf_counter()

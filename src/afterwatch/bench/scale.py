@@ -101,9 +101,7 @@ class _Generator:
         self._random = random.Random(SEED)
         syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
         pick = self._random.choice
-        self._words = list(dict.fromkeys("".join(pick(syllables) for _ in range(4)) for _ in range(WORDS * 2)))[
-            :WORDS
-        ]
+        self._words = list(dict.fromkeys("".join(pick(syllables) for _ in range(4)) for _ in range(WORDS * 2)))[:WORDS]
         self._weights = list(accumulate(1 / (rank + 1) for rank in range(len(self._words))))
 
     def text(self) -> str:

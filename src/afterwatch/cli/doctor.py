@@ -131,9 +131,7 @@ def check_audit() -> Iterable[Check]:
     if result.ok:
         return [Check("audit", "ok", f"{result.events} events, whole")]
     what = f"broken at row {result.broken}: {result.reason}"
-    return [
-        Check("audit", "fail", what, f"keep a copy of {log.path}, find out who wrote to it, then move it away")
-    ]
+    return [Check("audit", "fail", what, f"keep a copy of {log.path}, find out who wrote to it, then move it away")]
 
 
 def check_embedder() -> Iterable[Check]:

@@ -24,9 +24,7 @@ def _escape(code: int) -> str:
 
 _HARMLESS = {code: _escape(code) for code in _CONTROLS if code not in _KEPT}
 _HARMLESS_LINE = {**_HARMLESS, **dict.fromkeys(_KEPT, " ")}
-_JSON_SAFE = {
-    code: f"\\u{code:04x}" for code in _CONTROLS if 0x7F <= code < 0x10000
-}  # below 0x20 JSON escapes itself
+_JSON_SAFE = {code: f"\\u{code:04x}" for code in _CONTROLS if 0x7F <= code < 0x10000}  # below 0x20 JSON escapes itself
 
 
 def clean(text: str, *, one_line: bool = False) -> str:

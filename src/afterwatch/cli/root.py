@@ -41,9 +41,7 @@ def load(name: str) -> Any:
     except ModuleNotFoundError as exc:
         if exc.name != entry.module:
             raise
-        raise Unavailable(
-            f"`{name}` is not part of this installation", remedy="install the whole package"
-        ) from exc
+        raise Unavailable(f"`{name}` is not part of this installation", remedy="install the whole package") from exc
     command: Any = get_group(module.app) if entry.group else get_command(module.app)
     command.name = name
     return command
@@ -104,8 +102,6 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
-    ),
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show the version."),
 ) -> None:
     """Memory for any agent. Try `afterwatch demo`; `afterwatch doctor` checks the installation."""

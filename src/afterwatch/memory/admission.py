@@ -65,18 +65,14 @@ class Admission:
         """Record that a draft was refused: the code, never the text."""
         with self.store.writing() as connection:
             at = micros(self.clock.now())
-            event = note_event(
-                connection, "refused", at=at, reason=refusal.code, by=view.principal, origin=view.origin
-            )
+            event = note_event(connection, "refused", at=at, reason=refusal.code, by=view.principal, origin=view.origin)
         return Outcome(Result.REFUSED, reason=refusal.code, detail=refusal.detail, event=event)
 
 
 class _Write:
     """One draft on its way in, inside the transaction."""
 
-    def __init__(
-        self, admission: Admission, connection: sqlite3.Connection, prepared: Prepared, view: View
-    ) -> None:
+    def __init__(self, admission: Admission, connection: sqlite3.Connection, prepared: Prepared, view: View) -> None:
         self._store = admission.store
         self._stem = admission.stem
         self._settings = admission.settings
@@ -138,9 +134,7 @@ class _Write:
         inserted = self._insert(item_id=new_id)
         event = self._event("supersede", new_id, other=old.id)
         marked = self._mark_quotes(old, new_id, event)
-        return replace(
-            inserted, result=Result.SUPERSEDED, displaced=(old.id,), pending_cleanup=marked, event=event
-        )
+        return replace(inserted, result=Result.SUPERSEDED, displaced=(old.id,), pending_cleanup=marked, event=event)
 
     def _mark_quotes(self, old: Item, new_id: str, event: int) -> tuple[str, ...]:
         """Mark knowledge that quotes the key with its old value; a person decides about it."""
@@ -352,3 +346,13 @@ def _quote_pattern(subject: str, value: str) -> re.Pattern[str]:
     last = subject.rpartition(".")[2]
     keys = "|".join(re.escape(normalise(key)) for key in {subject, last, last.replace("_", " ")})
     return re.compile(rf"(?<!\w)(?:{keys})(?:\s*[:=]\s*|\s+is\s+|\s+)[\"'`]?{re.escape(normalise(value))}(?!\w)")
+
+
+def overlap(one: str, other: str) -> float:
+    """Share of words that two texts have in common (Jaccard), roughly: spares most texts the full comparison."""
+    left, right = set(normalise(one).split()), set(normalise(other).split())
+    return len(left & right) / max(1, len(left | right))
+
+
+def _union(old: Sequence[str], new: Sequence[str]) -> str:
+    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)

@@ -58,9 +58,7 @@ class Curator:
             raise UserError("only the user clears pending-cleanup", remedy="run it yourself at a terminal")
         if write is not None:
             with self.store.reading() as connection:
-                rows = connection.execute(
-                    "SELECT id FROM items WHERE status_by = ?", (f"write:{write}",)
-                ).fetchall()
+                rows = connection.execute("SELECT id FROM items WHERE status_by = ?", (f"write:{write}",)).fetchall()
             ids = [*ids, *(row[0] for row in rows)]
         return self._each(view, ids, self._keep)
 

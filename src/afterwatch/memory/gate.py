@@ -115,9 +115,7 @@ def _key(draft: Draft, origin: str, settings: MemorySettings) -> Refusal | None:
     prefix = key.partition(".")[0]
     allowed = (*BUILTIN_PREFIXES, *settings.extra_prefixes)
     if prefix not in allowed or "." not in key:
-        return Refusal(
-            "key_prefix", f"keys start with {', '.join(f'{p}.' for p in allowed)} (memory.extra_prefixes)"
-        )
+        return Refusal("key_prefix", f"keys start with {', '.join(f'{p}.' for p in allowed)} (memory.extra_prefixes)")
     if prefix == RESERVED_PREFIX and origin != USER:
         return Refusal("reserved_prefix", "keys of system. are written by the user only")
     return None

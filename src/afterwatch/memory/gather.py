@@ -3,6 +3,7 @@
 At most a few hundred items are looked at, whatever the size of the store.
 """
 
+import heapq
 import json
 import math
 import sqlite3
@@ -22,6 +23,9 @@ BY_WORDS = 400
 BY_VECTOR = 400
 BY_SEGMENT = 10
 """Segments whose turns all become candidates; the scores of five times as many are known."""
+
+TOPIC_TURNS = 3
+"""Turns of a segment whose cosines say what it is about."""
 
 _PLACED = """
 SELECT i.row, i.text, i.importance, i.valid_from, i.segment,
@@ -47,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where to look: `narrow` restricts candidates while they are found, `final` afterwards; `past` adds former ones."""
+    """Where to look: `narrow` restricts while candidates are found, `final` afterwards; `past` adds former items."""
 
     narrow: Condition
     final: Condition
@@ -63,6 +67,7 @@ class _Evidence:
     by_words: dict[int, float]
     by_segment: dict[int, float]
     by_vector: dict[int, float] = field(default_factory=dict)
+    topics: dict[int, float] = field(default_factory=dict)
     holds: dict[int, int] = field(default_factory=dict)
     shares: list[float] = field(default_factory=list)
 
@@ -86,6 +91,7 @@ def gather(
     if matrix is not None and asked.vector is not None:
         everyone = {row for one in placed for row in (one[0], *one[5:]) if row is not None}
         found.by_vector = matrix.cosines(asked.vector, list(everyone))
+        found.topics = _topics(placed, found.by_vector)
     _cover(connection, asked, rows, placed, found)
     levels.keyword = max(levels.keyword, *found.by_words.values(), 0.0)
     levels.segment = max(levels.segment, *found.by_segment.values(), 0.0)
@@ -124,9 +130,17 @@ def _raise_vector_levels(levels: Levels, mean: float, top: float) -> None:
     levels.vectors = True
 
 
-def _cover(
-    connection: sqlite3.Connection, asked: Asked, rows: int, placed: list[_Placed], found: _Evidence
-) -> None:
+def _topics(placed: list[_Placed], cosines: Mapping[int, float]) -> dict[int, float]:
+    """Per segment the mean of its best cosines."""
+    found: dict[int, list[float]] = {}
+    for row, _text, _importance, _valid_from, segment, *_near in placed:
+        if segment is not None and row in cosines:
+            found.setdefault(segment, []).append(cosines[row])
+    best = {segment: heapq.nlargest(TOPIC_TURNS, values) for segment, values in found.items()}
+    return {segment: math.fsum(values) / len(values) for segment, values in best.items()}
+
+
+def _cover(connection: sqlite3.Connection, asked: Asked, rows: int, placed: list[_Placed], found: _Evidence) -> None:
     """Which terms each row holds, as bits, and each term's share of the question's rare-term weight.
 
     Names of speakers are left out: nearly every turn of theirs holds them.
@@ -158,6 +172,7 @@ def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> C
         cosine=cosine,
         cover=math.fsum(share for bit, share in enumerate(found.shares) if mask >> bit & 1),
         segment=found.by_segment.get(segment or 0, 0.0),
+        topic=found.topics.get(segment or 0),
     )
 
 

@@ -76,9 +76,7 @@ def match(
 def holding(connection: sqlite3.Connection, term: str) -> list[int]:
     """The live rows that hold a term."""
     quoted = '"{}"'.format(term.replace('"', '""'))
-    return [
-        row for (row,) in connection.execute("SELECT rowid FROM words_live WHERE words_live MATCH ?", (quoted,))
-    ]
+    return [row for (row,) in connection.execute("SELECT rowid FROM words_live WHERE words_live MATCH ?", (quoted,))]
 
 
 def likely_repeats(connection: sqlite3.Connection, stem: Stemmer, text: str) -> list[int]:

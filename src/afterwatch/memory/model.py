@@ -121,9 +121,7 @@ class Scope:
         if kind not in tuple(ScopeKind):
             raise UserError(f"unknown scope kind {kind!r}", remedy=f"use one of: {known}")
         if (kind == ScopeKind.GLOBAL) == bool(key.strip()):
-            raise UserError(
-                f"scope {text!r} is incomplete", remedy="write global, or kind:key such as project:shop"
-            )
+            raise UserError(f"scope {text!r} is incomplete", remedy="write global, or kind:key such as project:shop")
         return cls(ScopeKind(kind), key.strip())
 
     def __str__(self) -> str:
@@ -303,13 +301,3 @@ def local_date(at: int, offset_minutes: int) -> str:
     """The calendar day where and when something was captured."""
     moment = _EPOCH + timedelta(microseconds=at, minutes=offset_minutes)
     return moment.date().isoformat()
-
-
-def overlap(one: str, other: str) -> float:
-    """Share of words that two texts have in common (Jaccard), roughly: spares most texts the full comparison."""
-    left, right = set(normalise(one).split()), set(normalise(other).split())
-    return len(left & right) / max(1, len(left | right))
-
-
-def _union(old: Sequence[str], new: Sequence[str]) -> str:
-    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)

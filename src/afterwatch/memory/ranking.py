@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from afterwatch.memory.words import fold
 
-SIGNALS = ("keyword", "vector", "cover", "segment", "speaker", "statement", "length", "time")
+SIGNALS = ("keyword", "vector", "cover", "segment", "topic", "speaker", "statement", "length", "time")
 WEIGHTS = {
-    True: (4.0, 2.0, 4.0, 2.0, 1.0, 0.5, 1.0, 0.5),
-    False: (4.0, 0.0, 4.0, 2.0, 1.0, 0.5, 1.0, 0.5),
+    True: (1.51, 3.90, 3.52, 1.83, 0.7, 2.62, 0.84, 1.71, 2.07),
+    False: (3.72, 0.00, 3.72, 2.04, 0.0, 2.61, 0.71, 1.15, 2.13),
 }
 """With and without vectors; fitted by `python -m afterwatch.bench.fit_ranking` on LoCoMo conversations 1 to 5."""
 
@@ -46,7 +46,10 @@ _TIME = re.compile(
 
 @dataclass(slots=True)
 class Candidate:
-    """An item that may answer, with raw evidence; `lent_*` already hold what its neighbours lend."""
+    """An item that may answer, with raw evidence; `lent_*` already hold what its neighbours lend.
+
+    `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there.
+    """
 
     row: int
     space: str
@@ -58,7 +61,7 @@ class Candidate:
     cosine: float | None = None
     cover: float = 0.0
     segment: float = 0.0
-    matched: frozenset[str] = frozenset()
+    topic: float | None = None
     signals: tuple[float, ...] = ()
     score: float = 0.0
 
@@ -98,9 +101,10 @@ def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: in
     for candidate, name in zip(candidates, speakers, strict=True):
         candidate.signals = (
             candidate.lent_keyword / (levels.keyword or 1.0),
-            _vector(candidate, levels),
+            _vector(candidate.lent_vector, levels),
             candidate.cover,
             candidate.segment / (levels.segment or 1.0),
+            _vector(candidate.topic, levels),
             float(one is not None and name == one),
             float(not _asks(candidate.text)),
             min(len(candidate.text), LONG_ENOUGH) / LONG_ENOUGH,
@@ -155,10 +159,10 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return both / (len(one) + len(other) - both) if both else 0.0
 
 
-def _vector(candidate: Candidate, levels: Levels) -> float:
-    if candidate.lent_vector is None:
+def _vector(cosine: float | None, levels: Levels) -> float:
+    if cosine is None:
         return 0.0
-    return (candidate.lent_vector - levels.cosine_mean) / ((levels.cosine_max - levels.cosine_mean) or 1.0)
+    return (cosine - levels.cosine_mean) / ((levels.cosine_max - levels.cosine_mean) or 1.0)
 
 
 def _asks(text: str) -> bool:

@@ -116,9 +116,7 @@ def listing(
     if not (everything or where.statuses or where.past):
         wanted &= Condition("live = 1")
     tail = f"ORDER BY recorded_at DESC, row DESC LIMIT {int(limit) + int(offset)}"
-    found = [
-        item for space in view.read for item in stores(space).select(wanted.sql or "1", wanted.values, tail=tail)
-    ]
+    found = [item for space in view.read for item in stores(space).select(wanted.sql or "1", wanted.values, tail=tail)]
     found.sort(key=lambda item: (-item.recorded_at, -item.row))
     return found[offset : offset + limit]
 
@@ -136,9 +134,7 @@ def history(stores: OpenStore, view: View, subject_or_id: str) -> list[Item]:
             return [item]
         subject = item.subject
     wanted = Condition("subject = ?", (subject,)) & in_scope(view)
-    found = [
-        i for space in view.read for i in stores(space).select(wanted.sql, wanted.values, tail="ORDER BY row")
-    ]
+    found = [i for space in view.read for i in stores(space).select(wanted.sql, wanted.values, tail="ORDER BY row")]
     if not found:
         raise UserError(f"no key {subject!r} here", remedy="`afterwatch memory list --layer semantic` shows keys")
     return found
@@ -166,9 +162,7 @@ def stats(stores: OpenStore, view: View) -> list[dict[str, Any]]:
     for space in view.read:
         store = stores(space)
         with store.reading() as connection:
-            layers = connection.execute(
-                "SELECT layer, status, tier, count(*) FROM items GROUP BY 1, 2, 3"
-            ).fetchall()
+            layers = connection.execute("SELECT layer, status, tier, count(*) FROM items GROUP BY 1, 2, 3").fetchall()
             vectors = connection.execute("SELECT model, count(*) FROM vectors GROUP BY 1").fetchall()
             count = connection.execute("SELECT count(*) FROM events").fetchone()[0]
             upto = connection.execute("SELECT upto FROM index_state").fetchone()

@@ -224,9 +224,7 @@ def marks(text: str) -> Marks:
     return _read(text).marks
 
 
-def compare(
-    a: str, b: str, cosine: float | None, threshold: float, nominate: float = CAUTIOUS.nominate
-) -> Sameness:
+def compare(a: str, b: str, cosine: float | None, threshold: float, nominate: float = CAUTIOUS.nominate) -> Sameness:
     """How `a` relates to `b`; symmetric. `cosine` is None while there are no vectors.
 
     SAME: equal after normalisation; or cosine ≥ `threshold`, equal marks and equal canonical words in order.
@@ -348,8 +346,7 @@ def _marks(raw: list[str], tokens: tuple[str, ...], primes: list[str]) -> Marks:
     return Marks(
         numbers=tuple(token for token in tokens if token[:1].isdigit() or token[1:2].isdigit()),
         identifiers=tuple(token.casefold() for token in raw if _is_identifier(token)),
-        negations=tuple(token for token in tokens if token in _NEGATIONS)
-        + tuple(_UNSPACED_NEGATIONS.findall(run)),
+        negations=tuple(token for token in tokens if token in _NEGATIONS) + tuple(_UNSPACED_NEGATIONS.findall(run)),
         turns=tuple(token for token in tokens if token in _TURNS) + tuple(_UNSPACED_TURNS.findall(run)),
         units=tuple(_UNITS[token] for token in tokens if len(token) > 1 and token in _UNITS),
         cased=(*_cased(raw), *primes),

@@ -202,8 +202,7 @@ class Store:
         with self.reading() as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
             found += [
-                f"row {row[2]} of {row[0]} refers to nothing"
-                for row in connection.execute("PRAGMA foreign_key_check")
+                f"row {row[2]} of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")
             ]
             lost = connection.execute(
                 "SELECT id FROM items a WHERE superseded_by IS NOT NULL "

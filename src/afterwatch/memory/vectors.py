@@ -29,9 +29,7 @@ def store(connection: sqlite3.Connection, row: int, model: str, vector: Vector) 
     )
 
 
-def stored_cosines(
-    connection: sqlite3.Connection, model: str, vector: Vector, rows: Sequence[int]
-) -> dict[int, float]:
+def stored_cosines(connection: sqlite3.Connection, model: str, vector: Vector, rows: Sequence[int]) -> dict[int, float]:
     """Cosine of a vector with each of these rows that has one of this model, read from the store itself."""
     marks = ",".join("?" * len(rows))
     found = connection.execute(
@@ -146,9 +144,7 @@ class Matrix:
 
     # -- searching ----------------------------------------------------------------------------------------------
 
-    def nearest(
-        self, connection: sqlite3.Connection, vector: Vector, limit: int, wanted: "Condition"
-    ) -> "Nearest":
+    def nearest(self, connection: sqlite3.Connection, vector: Vector, limit: int, wanted: "Condition") -> "Nearest":
         """The nearest items that meet a condition, best first, ties by row; and how all of them lie."""
         with self._lock:
             scores = self._vectors[: self._used] @ vector

@@ -10,8 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from afterwatch.security.redaction_rules import Rule, load_rules
 
@@ -20,6 +21,7 @@ ENCODED = b"[REDACTED: encoded credential]"
 ROUNDS = 6  # how often a gap between markers is looked at again before it is masked whole
 DEPTH = 2  # how many layers of base64 are opened
 SHORTEST = 5  # bytes; nothing shorter than `pwd=x` can hold a credential
+SHORTEST_TOKEN = 15  # bytes; no credential of known form is shorter
 WEAK_LENGTH = 6  # `secret=` or `token=` with a shorter value is a name, not a secret
 
 
@@ -55,6 +57,8 @@ def redact(text: str) -> Redacted:
     Accepts any str, lone surrogates included, and raises nothing. `redact(redact(x).text)` changes nothing.
     """
     data = text.encode("utf-8", "surrogatepass")
+    if not _gate().search(data):
+        return Redacted(text, ())
     active = _active(data)
     counts: Counter[str] = Counter()
     parts: list[bytes] = []
@@ -137,18 +141,25 @@ def _scan(piece: bytes, active: tuple[Rule, ...], depth: int = 0) -> list[Span]:
     if b"://" in lowered and depth == 0:
         from afterwatch.security.redaction_urls import judge_urls
 
-        verdict = judge_urls(piece, _compile(rules.url).finditer(piece), holds_token)
+        holds = partial(_holds_token, formats=tuple(rule for rule in active if rule in rules.formats))
+        verdict = judge_urls(piece, _compile(rules.url).finditer(piece), holds)
         spans = [span for span in spans if not verdict.spares(span.start, span.end)]
         spans += [Span(start, end, "suspicious_url", marker) for start, end, marker in verdict.suspicious]
     return spans
 
 
-def holds_token(data: bytes) -> bool:
-    """Whether bytes hold a credential that is known by its own form."""
+def _holds_token(data: bytes, formats: tuple[Rule, ...]) -> bool:
+    """Whether the rest of a URL holds a credential of known form, percent-encoded or not."""
+    if len(data) < SHORTEST_TOKEN:
+        return False
     rules = load_rules()
+    if b"%" in data:
+        data, formats = unquote_to_bytes(data), rules.formats
     lowered = data.lower()
-    if any(_hinted(rule, lowered) and any(True for _ in _matches(rule, data)) for rule in rules.formats):
+    if any(_hinted(rule, lowered) and any(True for _ in _matches(rule, data)) for rule in formats):
         return True
+    if b"AAAA" not in data and b"PRIVATE" not in data:
+        return False
     return any(_compile(one).search(data) for one in (rules.private_key_begin, rules.ssh_public_key))
 
 
@@ -162,6 +173,16 @@ def _compile(pattern: str) -> Any:
     options.max_mem = 64 << 20
     options.log_errors = False
     return re2.compile(pattern.encode("ascii"), options)
+
+
+@cache
+def _gate() -> Any:
+    """One pattern without whose match no rule can match: most texts end here."""
+    rules = load_rules()
+    hints = {hint for rule in (*rules.formats, *rules.context, rules.key_value) for hint in rule.hints}
+    words = [re.escape(hint.decode("utf-8")).encode("utf-8") for hint in sorted(hints)]
+    escaped = "".join(f"\\x{byte:02x}" if byte > 127 else chr(byte) for byte in b"|".join(words))
+    return _compile(f"(?i){escaped}|private key|putty-|://|[a-z0-9+/_-]{{40}}")
 
 
 def _hinted(rule: Rule, lowered: bytes) -> bool:
@@ -266,11 +287,15 @@ def _encoded(piece: bytes, depth: int) -> Iterator[Span]:
     if depth >= DEPTH:
         return
     for found in _compile(load_rules().encoded).finditer(piece):
-        packed = b"".join(found.group().split()).rstrip(b"=").translate(_URL_SAFE)
-        if any(_scan(plain, _active(plain), depth + 1) for plain in _decodings(packed)):
-            yield Span(found.start(), found.end(), "encoded", ENCODED)
+        start, end = found.start(), found.end()
+        if piece[end : end + 1] not in _LINE_ENDS and b"\n" in piece[start:end]:
+            end = piece.rfind(b"\n", start, end)  # the last line is no base64: `key: value` begins there
+        packed = b"".join(piece[start:end].split()).rstrip(b"=").translate(_URL_SAFE)
+        if any(_gate().search(plain) and _scan(plain, _active(plain), depth + 1) for plain in _decodings(packed)):
+            yield Span(start, end, "encoded", ENCODED)
 
 
+_LINE_ENDS = (b"", b"\r", b"\n", b'"', b"'")
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 

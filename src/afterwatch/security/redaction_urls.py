@@ -37,7 +37,7 @@ class Verdict:
 
 
 def judge_urls(piece: bytes, found: Iterable[Any], holds_token: Callable[[bytes], bool]) -> Verdict:
-    """Judge each URL matched in `piece`; `holds_token` tells whether bytes hold a credential."""
+    """Judge each URL matched in `piece`; `holds_token` tells whether path and query hold a credential."""
     verdict = Verdict()
     for match in found:
         url = match.group().rstrip(b".,;:!?)]}")
@@ -45,7 +45,7 @@ def judge_urls(piece: bytes, found: Iterable[Any], holds_token: Callable[[bytes]
         authority, path, query = _split(url)
         if _is_presigned(url, authority, path, query):
             verdict.spared.append((match.start(), end))
-        elif _carries_data(path, query) or holds_token(unquote_to_bytes(path + b"?" + query)):
+        elif _carries_data(path, query) or holds_token(path + b"?" + query):
             verdict.suspicious.append((match.start(), end, _marker(authority)))
     return verdict
 

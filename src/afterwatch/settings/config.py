@@ -69,9 +69,7 @@ class Config:
         """Return the resolved dataclass of type `cls`."""
         name = next(name for name, known in self._sections.items() if known is cls)
         chosen = {
-            setting.field.name: setting.value
-            for setting in self._settings.values()
-            if setting.field.section == name
+            setting.field.name: setting.value for setting in self._settings.values() if setting.field.section == name
         }
         return cls(**chosen)
 

@@ -98,9 +98,7 @@ class Bundled:
         for at, (width, left) in enumerate(BRANCHES):
             outer = projected[:, at * size : (at + 1) * size]
             first = _relu(_windows(outer, inside, rows, width, left) @ w[f"w1_{width}"] + w[f"b1_{width}"]) + outer
-            second = (
-                _relu(_windows(first, inside, rows, width, left) @ w[f"w2_{width}"] + w[f"b2_{width}"]) + first
-            )
+            second = _relu(_windows(first, inside, rows, width, left) @ w[f"w2_{width}"] + w[f"b2_{width}"]) + first
             outputs.append(second)
         return self._normalised(np.concatenate(outputs, axis=1), w["ln_g"], w["ln_b"])
 
