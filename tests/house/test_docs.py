@@ -121,9 +121,7 @@ def inputs(example: Example) -> Iterator[str]:
 
 def typed(example: Example) -> list[str]:
     """The lines of an example that a test can run."""
-    return [
-        line for line in inputs(example) if line.split()[:1] and line.split()[0] in ("afterwatch", *SETS_UP)
-    ]
+    return [line for line in inputs(example) if line.split()[:1] and line.split()[0] in ("afterwatch", *SETS_UP)]
 
 
 def shells_not_run(text: str) -> list[str]:

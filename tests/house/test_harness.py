@@ -102,9 +102,7 @@ def test_a_skip_is_listed_and_fails_where_none_is_allowed(tmp_path: Path) -> Non
     hard = inner(tmp_path, SAMPLE + SKIPS, AFTERWATCH_NO_SKIPS="1")
     assert hard.returncode == 1
     assert "allows no skipped test: test_inner.py::test_left_out" in hard.stdout
-    module = inner(
-        tmp_path, "import pytest\npytest.skip('no sshd', allow_module_level=True)", AFTERWATCH_NO_SKIPS="1"
-    )
+    module = inner(tmp_path, "import pytest\npytest.skip('no sshd', allow_module_level=True)", AFTERWATCH_NO_SKIPS="1")
     assert module.returncode != 0
     assert "allows no skipped test: test_inner.py: Skipped: no sshd" in module.stdout
 

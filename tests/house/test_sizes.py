@@ -19,9 +19,7 @@ Sizes = dict[str, dict[str, int]]  # path -> measure -> value; a measure is "fun
 
 DEEPER = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-DIRECTIVE = re.compile(
-    r"#\s*(noqa(:\s*[A-Z]+[0-9]+(,\s*[A-Z]+[0-9]+)*)?|type: ignore(\[[\w, -]*\])?|pragma:.*)"
-)
+DIRECTIVE = re.compile(r"#\s*(noqa(:\s*[A-Z]+[0-9]+(,\s*[A-Z]+[0-9]+)*)?|type: ignore(\[[\w, -]*\])?|pragma:.*)")
 
 
 # --- measures --------------------------------------------------------------------------------------

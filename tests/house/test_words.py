@@ -24,9 +24,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {}
 def texts(root: Path) -> Iterator[tuple[str, str]]:
     """Name and text of every text file of the tree."""
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders if name not in LEFT_OUT and not name.endswith(".egg-info")
-        )
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not name.endswith(".egg-info"))
         for file in sorted(files):
             path = Path(folder, file)
             data = path.read_bytes()
@@ -98,10 +96,7 @@ def test_it_finds_paths_of_a_machine(tmp_path: Path) -> None:
         "a/work/b ~/work/x /home/*/.ssh",
     ]
     (deep / "a.md").write_text("\n".join(bad), encoding="utf-8")
-    found = [
-        f"docs/a.md:{number}: /{place}"
-        for number, place in enumerate(["work/main", "root/.cache", "home/jo"], 1)
-    ]
+    found = [f"docs/a.md:{number}: /{place}" for number, place in enumerate(["work/main", "root/.cache", "home/jo"], 1)]
     assert places(tmp_path, {}) == found
     reasons = {"docs/a.md": {"/" + "root/.cache": "a rule", "/" + "root/x": "a rule"}}
     assert places(tmp_path, reasons) == [

@@ -9,23 +9,15 @@ L2 penalty. Prints one tuple with vectors and one without, in the order of `rank
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afterwatch.bench import retrieval
-from afterwatch.memory import Channel, View
-from afterwatch.memory.api import Memory
-from afterwatch.memory.embedders import Embedder, Loading, load
+from afterwatch.memory.embedders import Embedder, load
 from afterwatch.memory.ranking import SIGNALS
-from afterwatch.memory.reading import Filter
-from afterwatch.memory.recall import Recall
-from afterwatch.memory.settings import MemorySettings
-from afterwatch.memory.spaces import Spaces
 from afterwatch.security.reading import safe_read
-from afterwatch.settings.clock import FixedClock
 
 STEPS, RATE, PENALTY = 400, 0.1, 1e-3
 Floats = NDArray[np.float64]
@@ -33,23 +25,14 @@ Floats = NDArray[np.float64]
 
 def lists(text: str, numbers: Sequence[int], model: Embedder | None) -> Iterator[tuple[Floats, Floats]]:
     """For each question with a found answer: signals (candidates x signals) and gold shares (sum 1)."""
-    view = View(principal="fit", channel=Channel.IMPORT)
-    settings = MemorySettings(cap=0)
     for sample in retrieval.samples(text, numbers):
         turns = list(retrieval.turns_of(sample["conversation"]))
-        with tempfile.TemporaryDirectory() as folder:
-            clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
-            with Memory.open(Path(folder), settings=settings, clock=clock, embedder=Loading.done(model)) as memory:
-                memory.add_many(view, list(retrieval.drafts(turns, "now")))
-            spaces = Spaces(Path(folder), Loading.done(model))
-            recall = Recall(spaces, clock)
+        with retrieval.filled(turns, model, "now") as (memory, view):
             for question, gold in retrieval.questions(sample, {turn.id for turn in turns}):
-                rated = recall.rated(view, question, Filter())
-                items = spaces.store("local").by_rows(candidate.row for candidate in rated.candidates)
-                right = np.array([float(bool(gold & set(items[c.row].sources))) for c in rated.candidates])
+                candidates, items = memory.candidates(view, question)
+                right = np.array([float(bool(gold & set(items[c.row].sources))) for c in candidates])
                 if right.sum():
-                    yield np.array([c.signals for c in rated.candidates]), right / right.sum()
-            spaces.close()
+                    yield np.array([c.signals for c in candidates]), right / right.sum()
 
 
 def fit(questions: Sequence[tuple[Floats, Floats]]) -> Floats:

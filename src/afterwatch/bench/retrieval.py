@@ -9,6 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,22 +124,26 @@ def samples(text: str, wanted: Sequence[int]) -> list[dict[str, Any]]:
 
 def _measure(sample: dict[str, Any], model: Embedder | None, timeline: str, tally: Tally) -> None:
     turns = list(turns_of(sample["conversation"]))
-    known = {turn.id for turn in turns}
-    with tempfile.TemporaryDirectory(prefix="afterwatch-bench-") as home:
-        view = View(principal="bench", channel=Channel.IMPORT)
-        settings = MemorySettings(embedder="none" if model is None else "bundled", cap=0)
-        clock = FixedClock(RUN_AT)
-        with Memory.open(Path(home), settings=settings, clock=clock, embedder=Loading.done(model)) as memory:
-            memory.add_many(view, list(drafts(turns, timeline)))
-            memory.search(view, "first")  # loads what a first question loads
-            for question in sample["qa"]:
-                gold = {e for e in _EVIDENCE.findall(" ".join(map(str, question.get("evidence", [])))) if e in known}
-                if question.get("category") == UNANSWERABLE or not gold:
-                    continue
-                started = time.perf_counter()
-                found = memory.search(view, str(question["question"]), limit=LIMIT)
-                tally.times.append((time.perf_counter() - started) * 1000)
-                _score([hit.item for hit in found.hits], gold, tally)
+    with filled(turns, model, timeline) as (memory, view):
+        memory.search(view, "first")  # loads what a first question loads
+        for question, gold in questions(sample, {turn.id for turn in turns}):
+            started = time.perf_counter()
+            found = memory.search(view, question, limit=LIMIT)
+            tally.times.append((time.perf_counter() - started) * 1000)
+            _score([hit.item for hit in found.hits], gold, tally)
+
+
+@contextmanager
+def filled(turns: Sequence[Turn], model: Embedder | None, timeline: str) -> Iterator[tuple[Memory, View]]:
+    """A memory in a temporary home that holds these turns, and the view that wrote them."""
+    view = View(principal="bench", channel=Channel.IMPORT)
+    settings = MemorySettings(embedder="none" if model is None else "bundled", cap=0)
+    with (
+        tempfile.TemporaryDirectory(prefix="afterwatch-bench-") as home,
+        Memory.open(Path(home), settings=settings, clock=FixedClock(RUN_AT), embedder=Loading.done(model)) as memory,
+    ):
+        memory.add_many(view, list(drafts(turns, timeline)))
+        yield memory, view
 
 
 def questions(sample: dict[str, Any], known: set[str]) -> Iterator[tuple[str, set[str]]]:

@@ -16,11 +16,11 @@ from afterwatch.memory import index
 from afterwatch.memory.gate import Refusal, canonical, check, kind_of
 from afterwatch.memory.index import Stemmer
 from afterwatch.memory.keywords import likely_repeats
-from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, View, local_date, micros
+from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, Tier, View, local_date, micros
 from afterwatch.memory.sameness import Sameness, compare, normalise, thresholds_for
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.store import Store, next_counter, note_change, note_event
-from afterwatch.memory.words import terms
+from afterwatch.memory.words import columns
 from afterwatch.settings.clock import Clock
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Write:
             return None
         if current.origin == USER and not self._view.is_user:
             return "user_holds"
-        if not self._view.is_user and abs(current.confidence - self._draft.confidence) > EQUAL_CONFIDENCE:
+        if not self._view.is_user and round(abs(current.confidence - self._draft.confidence), 6) > EQUAL_CONFIDENCE:
             return "lower_confidence" if self._draft.confidence < current.confidence else None
         if self._from < current.valid_from:
             return "older"
@@ -127,8 +127,8 @@ class _Write:
         with index.Editing(self._connection, [old.row]):
             self._connection.execute(
                 "UPDATE items SET status = 'superseded', status_by = ?, superseded_by = ?, superseded_at = ?, "
-                "valid_to = coalesce(valid_to, ?) WHERE row = ?",
-                (self._view.principal, new_id, self._now, self._from, old.row),
+                "valid_to = min(coalesce(valid_to, ?), ?) WHERE row = ?",
+                (self._view.principal, new_id, self._now, self._from, self._from, old.row),
             )
         note_change(self._connection, old.row)
         inserted = self._insert(item_id=new_id)
@@ -138,7 +138,7 @@ class _Write:
 
     def _mark_quotes(self, old: Item, new_id: str, event: int) -> tuple[str, ...]:
         """Mark knowledge that quotes the key with its old value; a person decides about it."""
-        if not isinstance(old.value, str) or len(old.value) < 3 or old.subject is None:
+        if not isinstance(old.value, str) or len(normalise(old.value)) < 3 or old.subject is None:
             return ()
         wanted = _quote_pattern(old.subject, old.value)
         rows = self._connection.execute(
@@ -205,13 +205,14 @@ class _Write:
         known = draft.source in item.sources
         raised = self._view.is_user and item.origin != USER
         state = item.kind == Kind.STATE
-        if known and not raised:
+        if known and not raised and not self._adds(item):
             return Outcome(Result.UNCHANGED, item.id, near=near)
         refs = item.corroborating_refs if known else (*item.corroborating_refs, draft.source)
         with index.Editing(self._connection, [item.row]):
             self._connection.execute(
                 "UPDATE items SET corroborating_refs = ?, importance = max(importance, ?), tags = ?, aliases = ?, "
-                "origin = ?, epistemic = ?, tier = CASE WHEN tier = 'cold' THEN 'hot' ELSE tier END WHERE row = ?",
+                "origin = ?, epistemic = ?, confidence = ?, "
+                "tier = CASE WHEN tier = 'cold' THEN 'hot' ELSE tier END WHERE row = ?",
                 (
                     json.dumps(refs),
                     draft.importance,
@@ -219,6 +220,7 @@ class _Write:
                     _union(item.aliases, draft.aliases),
                     USER if raised else item.origin,
                     Epistemic.CONFIRMED if raised else item.epistemic,
+                    1.0 if raised else item.confidence,
                     item.row,
                 ),
             )
@@ -226,6 +228,13 @@ class _Write:
         result = Result.CORROBORATED if state or raised else Result.MERGED
         event = self._event("corroborate" if state else "merge", item.id)
         return Outcome(result, item.id, near=near, event=event)
+
+    def _adds(self, item: Item) -> bool:
+        """Whether a repeat brings anything beyond one more source."""
+        draft = self._draft
+        labels = ((item.tags, draft.tags), (item.aliases, draft.aliases))
+        more = any(_union(old, new) != _union(old, ()) for old, new in labels)
+        return more or item.tier == Tier.COLD or draft.importance > item.importance
 
     # -- a new item ---------------------------------------------------------------------------------------------
 
@@ -277,7 +286,7 @@ class _Write:
             "author": view.principal,
             "scope_kind": self._scope.kind,
             "scope_key": self._scope.key,
-            "confidence": 1.0 if view.is_user else min(max(draft.confidence, 0.0), 1.0),
+            "confidence": 1.0 if view.is_user else draft.confidence,
             "epistemic": draft.epistemic or default,
             "inspired_by": draft.inspired_by,
             "importance": draft.importance,
@@ -339,7 +348,8 @@ def fingerprint(text: str) -> int:
 
 
 def _all_of(text: str) -> str:
-    return " AND ".join(f'"{term}"' for term in terms(text)) or '""'
+    split = columns(text)  # plain words and characters: whole identifiers depend on what stands next to them
+    return " AND ".join(f'"{token}"' for token in f"{split.words} {split.grams}".split()[:50]) or '""'
 
 
 def _quote_pattern(subject: str, value: str) -> re.Pattern[str]:

@@ -1,19 +1,23 @@
 """`Memory`: the one object that front doors use. Every method takes a `View` first."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Self
 
+from afterwatch.errors import Unavailable
 from afterwatch.memory import backup as copies
 from afterwatch.memory import index, reading
 from afterwatch.memory.curation import Curator
 from afterwatch.memory.embedders import Loading, load
 from afterwatch.memory.model import Draft, Item, Layer, Outcome, View, micros
+from afterwatch.memory.ranking import Candidate
 from afterwatch.memory.reading import Filter
 from afterwatch.memory.recall import Found, Recall
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.spaces import Spaces
+from afterwatch.memory.store import Store
 from afterwatch.memory.writing import Writer
 from afterwatch.security.audit import AuditLog
 from afterwatch.settings.clock import Clock, SystemClock
@@ -96,6 +100,7 @@ class Memory:
     def confirm(self, view: View, item_id: str) -> Outcome:
         """Make an item the user's own; recorded in the audit log."""
         if view.is_user:
+            reading.get(self._spaces.store, replace(view, read=(view.write,)), item_id)  # a wrong id is no act
             self._audit("memory.confirm", view, [item_id])
         return self._curator(view).confirm(view, item_id)
 
@@ -144,9 +149,22 @@ class Memory:
         found = self._recall.relevant(view, question, limit=limit, where=where or Filter(), explain=explain)
         for space in {hit.item.space for hit in found.hits}:
             store = self._spaces.store(space)
-            if not store.read_only:
-                Curator(store, self._clock).used([hit.item.row for hit in found.hits if hit.item.space == space])
+            rows = [hit.item.row for hit in found.hits if hit.item.space == space]
+            found = found if store.read_only else self._count_use(store, rows, found)
         return found
+
+    def _count_use(self, store: Store, rows: Sequence[int], found: Found) -> Found:
+        try:
+            Curator(store, self._clock).used(rows)
+        except Unavailable as error:  # what was read is read, even if nothing can be written now
+            return replace(found, degraded=(*found.degraded, f"usage: not counted, {error}"))
+        return found
+
+    def candidates(self, view: View, question: str) -> tuple[Sequence[Candidate], dict[int, Item]]:
+        """Everything that was weighed for a question in the first space read, with its signals: for fitting."""
+        rated = self._recall.rated(view, question, Filter()).candidates
+        ours = [candidate for candidate in rated if candidate.space == view.read[0]]
+        return ours, self._spaces.store(view.read[0]).by_rows(candidate.row for candidate in ours)
 
     def get(self, view: View, item_id: str) -> Item:
         """One item by its id."""

@@ -2,12 +2,15 @@
 
 import secrets
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from afterwatch.errors import Unavailable, UserError
 from afterwatch.memory import index, schema
 from afterwatch.memory.files import plain_errors
 from afterwatch.memory.store import Store
+from afterwatch.security.reading import sensitive_kind
 
 COPIED = ("items", "item_revisions", "vectors", "usage", "feedback", "segments", "changes", "events")
 """Tables that a restore replaces; counters are joined, the keyword index is rebuilt."""
@@ -20,6 +23,7 @@ def backup(store: Store, target: Path) -> None:
         UserError: the target exists, or its folder does not.
         Unavailable: the disk is full or cannot be written.
     """
+    _refuse_sensitive(target)
     if target.exists():
         raise UserError(f"{target} exists already", remedy="name a new file")
     if not target.parent.is_dir():
@@ -44,6 +48,7 @@ def restore(store: Store, source: Path, *, stamp: str) -> Path:
         UserError: the file is no backup of a memory store.
         Unavailable: the backup is damaged or was made by a newer program.
     """
+    _refuse_sensitive(source)
     if not source.is_file():
         raise UserError(f"there is no file {source}", remedy="name a file made by `afterwatch memory backup`")
     kept = store.path.with_name(f"before-restore-{stamp}.db")
@@ -55,6 +60,12 @@ def restore(store: Store, source: Path, *, stamp: str) -> Path:
     finally:
         staged.unlink(missing_ok=True)
     return kept
+
+
+def _refuse_sensitive(path: Path) -> None:
+    kind = sensitive_kind(path)
+    if kind is not None:
+        raise UserError(f"{path} is a sensitive place ({kind})", remedy="name a file elsewhere")
 
 
 def _stage(source: Path, staged: Path) -> None:
@@ -85,21 +96,25 @@ def _refuse_damage(copy: sqlite3.Connection, source: Path) -> None:
 
 
 def _swap(store: Store, staged: Path) -> None:
-    with plain_errors():
-        store.connection().execute("ATTACH ? AS backup", (str(staged),))
-        try:
-            with store.writing() as connection:
-                connection.execute("PRAGMA defer_foreign_keys = ON")
-                for table in COPIED:
-                    _replace(connection, table)
-                connection.execute(
-                    "INSERT INTO counters SELECT name, value FROM backup.counters WHERE true "
-                    "ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
-                )
-                connection.execute("UPDATE meta SET epoch = ?", (secrets.token_hex(8),))
-                index.start_rebuild(connection, index.signature())
-        finally:
-            store.connection().execute("DETACH backup")
+    with plain_errors(), _attached(store, staged), store.writing() as connection:
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        for table in COPIED:
+            _replace(connection, table)
+        connection.execute(
+            "INSERT INTO counters SELECT name, value FROM backup.counters WHERE true "
+            "ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
+        )
+        connection.execute("UPDATE meta SET epoch = ?", (secrets.token_hex(8),))
+        index.start_rebuild(connection, index.signature())
+
+
+@contextmanager
+def _attached(store: Store, staged: Path) -> Iterator[None]:
+    store.connection().execute("ATTACH ? AS backup", (str(staged),))
+    try:
+        yield
+    finally:
+        store.connection().execute("DETACH backup")
 
 
 def _replace(connection: sqlite3.Connection, table: str) -> None:

@@ -1,13 +1,14 @@
 """Where a space lives on disk, and what kind of disk that is. Standard library only."""
 
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from afterwatch.errors import Unavailable
+from afterwatch.errors import Unavailable, UserError
 from afterwatch.memory.model import check_space
 
 DATABASE = "memory.db"
@@ -40,6 +41,9 @@ NETWORK_KINDS = frozenset(
     ]
 )
 """File systems whose locks SQLite cannot trust (sqlite.org/howtocorrupt.html, section 2.1)."""
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+"""How the table writes blanks and backslashes of a path."""
 
 _CODES = {
     "SQLITE_FULL": (
@@ -148,7 +152,7 @@ def _kind_of(folder: Path, mounts: str) -> str:
         parts = line.split()
         if len(parts) < 3:
             continue
-        point = parts[1].replace("\\040", " ")
+        point = _ESCAPE.sub(lambda found: chr(int(found[1], 8)), parts[1])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, parts[2]
@@ -160,6 +164,8 @@ def plain_errors() -> Iterator[None]:
     """Turn SQLite's failures into ours: what happened, and the next step. Never the statement or its values."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise UserError("half a character (a lone surrogate) cannot stand in a name", code="bad_text") from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "") or ""
         for prefix, (code, message, remedy) in _CODES.items():

@@ -45,6 +45,8 @@ def tidy(text: str) -> str:
 
 def check(draft: Draft, origin: str, settings: MemorySettings) -> tuple[Draft, int] | Refusal:
     """The draft as it may be stored and the number of secrets masked in it, or the reason against it."""
+    if not _is_json(draft.value):
+        return Refusal("value_type", "a value is text, a number, true or false, or lists and mappings of these")
     cleaned, masked = _cleaned(draft)
     for rule in (_key, _size, _lesson, _gate):
         refusal = rule(cleaned, origin, settings)
@@ -61,6 +63,14 @@ def kind_of(draft: Draft) -> Kind:
 def canonical(value: Any) -> str:
     """The one JSON form of a value; equal values have equal forms."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        canonical(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _cleaned(draft: Draft) -> tuple[Draft, int]:
@@ -84,8 +94,8 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
     value = safe_value(draft.value)
     text = safe(draft.text)
     if draft.subject is not None:
-        text = text or (value if isinstance(value, str) else canonical(value))
         value = text if value is None else value
+        text = text or (value if isinstance(value, str) else canonical(value))
     cleaned = replace(
         draft,
         text=text,
@@ -95,11 +105,20 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
         quote=safe(draft.quote) if draft.quote else None,
         negative=(safe(draft.negative) or None) if draft.negative else None,
         source=safe(draft.source)[:200],
-        importance=min(max(draft.importance, 0.0), 1.0) if draft.importance == draft.importance else 0.5,
+        source_run=safe(draft.source_run) if draft.source_run else None,
+        conversation=(safe(draft.conversation) or None) if draft.conversation else None,
+        inspired_by=safe(draft.inspired_by) if draft.inspired_by else None,
+        confidence=_within(draft.confidence, otherwise=0.0),
+        importance=_within(draft.importance, otherwise=0.5),
         tags=_distinct((safe(tag).lower() for tag in draft.tags), MAX_TAG, MAX_TAGS),
         aliases=_distinct((safe(alias) for alias in draft.aliases), MAX_ALIAS, MAX_ALIASES),
     )
     return cleaned, masked
+
+
+def _within(number: float, *, otherwise: float) -> float:
+    """The number cut to 0 … 1; a NaN says nothing."""
+    return min(max(number, 0.0), 1.0) if number == number else otherwise
 
 
 def _distinct(texts: Any, longest: int, most: int) -> tuple[str, ...]:

@@ -42,10 +42,11 @@ FROM items i WHERE i.row IN (SELECT value FROM json_each(?)) AND {wanted}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question ready to be searched: its terms with frequencies, and its vector if there is one."""
+    """A question ready to be searched: terms with their frequencies among `rows` items, and a vector."""
 
     text: str
     terms: list[Term]
+    rows: int
     vector: "Vector | None" = None
 
 
@@ -76,8 +77,7 @@ def gather(
     connection: sqlite3.Connection, space: str, asked: Asked, where: Where, matrix: "Matrix | None", levels: Levels
 ) -> list[Candidate]:
     """Candidates of one space with their raw evidence; raises the levels to what was seen here."""
-    rows = keywords.live_rows(connection)
-    wanted = [term.text for term in keywords.searched(asked.terms, rows)]
+    wanted = [term.text for term in asked.terms]
     found = _Evidence(
         _by_words(connection, wanted, where),
         keywords.match(connection, "words_segments", wanted, BY_SEGMENT * 5),
@@ -92,7 +92,7 @@ def gather(
         everyone = {row for one in placed for row in (one[0], *one[5:]) if row is not None}
         found.by_vector = matrix.cosines(asked.vector, list(everyone))
         found.topics = _topics(placed, found.by_vector)
-    _cover(connection, asked, rows, placed, found)
+    _cover(connection, asked, placed, found)
     levels.keyword = max(levels.keyword, *found.by_words.values(), 0.0)
     levels.segment = max(levels.segment, *found.by_segment.values(), 0.0)
     return [_candidate(space, one, asked, found) for one in placed]
@@ -140,23 +140,27 @@ def _topics(placed: list[_Placed], cosines: Mapping[int, float]) -> dict[int, fl
     return {segment: math.fsum(values) / len(values) for segment, values in best.items()}
 
 
-def _cover(connection: sqlite3.Connection, asked: Asked, rows: int, placed: list[_Placed], found: _Evidence) -> None:
+def _cover(connection: sqlite3.Connection, asked: Asked, placed: list[_Placed], found: _Evidence) -> None:
     """Which terms each row holds, as bits, and each term's share of the question's rare-term weight.
 
-    Names of speakers are left out: nearly every turn of theirs holds them.
+    Names of speakers have no share: nearly every turn of theirs holds them.
     """
     names = {word for name in named(asked.text, {speaker(one[1]) for one in placed}) for word in name.split()}
-    wanted = [t for t in keywords.searched(asked.terms, rows) if t.rows and t.text not in names]
-    weights = [max(1e-6, math.log((rows - term.rows + 0.5) / (term.rows + 0.5))) for term in wanted]
-    found.shares = [weight / math.fsum(weights) for weight in weights]
-    for bit, term in enumerate(wanted):
-        for row in keywords.holding(connection, term.text):
+    weights = [0.0 if term.text in names else _rarity(term.rows, asked.rows) for term in asked.terms]
+    whole = math.fsum(weights) or 1.0
+    found.shares = [weight / whole for weight in weights]
+    for bit, term in enumerate(asked.terms):
+        for row in keywords.holding(connection, term.text) if term.rows else ():
             found.holds[row] = found.holds.get(row, 0) | (1 << bit)
+
+
+def _rarity(held: int, rows: int) -> float:
+    return max(1e-6, math.log((rows - held + 0.5) / (held + 0.5))) if held else 0.0
 
 
 def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> Candidate:
     row, text, importance, valid_from, segment, before2, before, after = placed
-    near = [one for one in (before, after) if one is not None]
+    near = [(row, 2.0), (before, 1.0), (after, 1.0), (before2, 0.5)]
     mask = 0
     for one in (row, before, before2):
         mask |= found.holds.get(one, 0) if one is not None else 0
@@ -167,15 +171,17 @@ def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> C
         text=text,
         importance=importance,
         valid_from=valid_from,
-        lent_keyword=_lent(found.by_words, row, near),
-        lent_vector=_lent(found.by_vector, row, near) if cosine is not None else None,
+        lent_keyword=_lent(found.by_words, near),
+        lent_vector=_lent(found.by_vector, near) if cosine is not None else None,
         cosine=cosine,
         cover=math.fsum(share for bit, share in enumerate(found.shares) if mask >> bit & 1),
         segment=found.by_segment.get(segment or 0, 0.0),
         topic=found.topics.get(segment or 0),
+        held=frozenset(t.stem for bit, t in enumerate(asked.terms) if found.holds.get(row, 0) >> bit & 1),
     )
 
 
-def _lent(values: Mapping[int, float], row: int, near: list[int]) -> float:
-    """An item counts twice, each neighbour in its conversation once."""
-    return (2 * values.get(row, 0.0) + sum(values.get(one, 0.0) for one in near)) / (2 + len(near))
+def _lent(values: Mapping[int, float], near: list[tuple[int | None, float]]) -> float:
+    """The weighted mean of an item's own value and those of its neighbours in the conversation."""
+    there = [(values.get(row, 0.0), weight) for row, weight in near if row is not None]
+    return math.fsum(value * weight for value, weight in there) / math.fsum(weight for _, weight in there)

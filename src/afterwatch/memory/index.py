@@ -8,12 +8,13 @@ signature differs the tables are rebuilt in steps; until then a search says so.
 
 import json
 import sqlite3
+import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from afterwatch.memory.schema import create_index
+from afterwatch.memory.schema import FTS_OPTIONS, create_index
 from afterwatch.memory.words import TOKENIZER_VERSION, Columns, columns, fold
 
 SEGMENT_TURNS = 32
@@ -48,14 +49,17 @@ class Stemmer:
 
     def __init__(self, connection: sqlite3.Connection | None = None) -> None:
         self._memory = connection or sqlite3.connect(":memory:", check_same_thread=False)
-        self._memory.execute(
-            "CREATE VIRTUAL TABLE temp.stems USING fts5(words, tokenize=\"porter ascii tokenchars '-_./:'\", content='')"
-        )
+        self._memory.execute(f"CREATE VIRTUAL TABLE temp.stems USING fts5(words, {FTS_OPTIONS})")
         self._memory.execute("CREATE VIRTUAL TABLE temp.stem_list USING fts5vocab(stems, instance)")
         self._known: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def __call__(self, tokens: Sequence[str]) -> list[str]:
-        """The stem of each token, same order and length."""
+        """The stem of each token, same order and length; threads take turns, since they share one scratch table."""
+        with self._lock:
+            return self._stems(tokens)
+
+    def _stems(self, tokens: Sequence[str]) -> list[str]:
         fresh = [token for token in dict.fromkeys(tokens) if token not in self._known]
         if len(self._known) > 50_000:
             self._known.clear()
@@ -199,7 +203,7 @@ def _covered(connection: sqlite3.Connection, row: int) -> bool:
 
 def ready(connection: sqlite3.Connection, wanted: str) -> bool:
     """Whether the index is complete and made by this tokenizer."""
-    return connection.execute("SELECT signature, upto FROM index_state").fetchone() == (wanted, None)
+    return bool(connection.execute("SELECT signature, upto FROM index_state").fetchone() == (wanted, None))
 
 
 def start_rebuild(connection: sqlite3.Connection, wanted: str) -> None:

@@ -14,8 +14,8 @@ from afterwatch.memory.words import fold
 
 SIGNALS = ("keyword", "vector", "cover", "segment", "topic", "speaker", "statement", "length", "time")
 WEIGHTS = {
-    True: (1.51, 3.90, 3.52, 1.83, 0.7, 2.62, 0.84, 1.71, 2.07),
-    False: (3.72, 0.00, 3.72, 2.04, 0.0, 2.61, 0.71, 1.15, 2.13),
+    True: (2.10, 4.04, 3.09, 1.65, 0.60, 2.53, 0.84, 1.67, 2.09),
+    False: (4.52, 0.0, 3.00, 1.91, 0.0, 2.62, 0.72, 1.02, 2.15),
 }
 """With and without vectors; fitted by `python -m afterwatch.bench.fit_ranking` on LoCoMo conversations 1 to 5."""
 
@@ -48,7 +48,8 @@ _TIME = re.compile(
 class Candidate:
     """An item that may answer, with raw evidence; `lent_*` already hold what its neighbours lend.
 
-    `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there.
+    `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there;
+    `held` are the stems of the question that the item itself holds.
     """
 
     row: int
@@ -62,6 +63,7 @@ class Candidate:
     cover: float = 0.0
     segment: float = 0.0
     topic: float | None = None
+    held: frozenset[str] = frozenset()
     signals: tuple[float, ...] = ()
     score: float = 0.0
 
@@ -100,7 +102,7 @@ def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: in
     weights = WEIGHTS[levels.vectors]
     for candidate, name in zip(candidates, speakers, strict=True):
         candidate.signals = (
-            candidate.lent_keyword / (levels.keyword or 1.0),
+            math.sqrt(max(0.0, candidate.lent_keyword) / (levels.keyword or 1.0)),
             _vector(candidate.lent_vector, levels),
             candidate.cover,
             candidate.segment / (levels.segment or 1.0),

@@ -3,7 +3,7 @@
 Every function takes a `View` and shows what its spaces and scopes allow, nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ def chosen(where: Filter) -> Condition:
             found &= Condition(f"{column} IN ({','.join('?' * len(allowed))})", tuple(map(str, allowed)))
     if where.tags:
         marks = ",".join("?" * len(where.tags))
-        sql = f"EXISTS (SELECT 1 FROM json_each(items.tags) WHERE json_each.value IN ({marks}))"
+        sql = f"EXISTS (SELECT 1 FROM json_each(tags) WHERE json_each.value IN ({marks}))"
         found &= Condition(sql, tuple(tag.strip().lower() for tag in where.tags))
     return found
 
@@ -77,11 +77,11 @@ def in_time(where: Filter, now: int) -> Condition:
     at = where.valid_at if where.valid_at is not None else (known if known is not None else now)
     if known is None:
         return Condition("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)", (at, at))
-    # an item superseded only later had no known end yet
+    # An item superseded only later had no known end yet, unless it had one of its own, before its successor began.
     return Condition(
-        "recorded_at <= ? AND (superseded_at IS NULL OR superseded_at > ?) AND valid_from <= ? "
-        "AND (valid_to IS NULL OR valid_to > ? OR superseded_at > ?)",
-        (known, known, at, at, known),
+        "recorded_at <= ? AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ? OR (superseded_at > ? "
+        "AND (superseded_by, valid_to) IN (SELECT id, valid_from FROM items WHERE recorded_at > ?)))",
+        (known, at, at, known, known),
     )
 
 
@@ -127,42 +127,48 @@ def history(stores: OpenStore, view: View, subject_or_id: str) -> list[Item]:
     Raises:
         UserError: nothing of that name is visible.
     """
-    subject = subject_or_id
     if subject_or_id.startswith("mem-"):
         item = get(stores, view, subject_or_id)
         if item.subject is None:
             return [item]
-        subject = item.subject
-    wanted = Condition("subject = ?", (subject,)) & in_scope(view)
+        chain = "subject = ? AND scope_kind = ? AND scope_key = ?"
+        values = (item.subject, str(item.scope.kind), item.scope.key)
+        return stores(item.space).select(chain, values, tail="ORDER BY row")
+    wanted = Condition("subject = ?", (subject_or_id,)) & in_scope(view)
     found = [i for space in view.read for i in stores(space).select(wanted.sql, wanted.values, tail="ORDER BY row")]
     if not found:
-        raise UserError(f"no key {subject!r} here", remedy="`afterwatch memory list --layer semantic` shows keys")
+        raise UserError(f"no key {subject_or_id!r} here", remedy="`afterwatch memory list --layer semantic` shows keys")
     return found
 
 
 def events(stores: OpenStore, view: View, *, item_id: str | None, limit: int) -> list[dict[str, Any]]:
     """What happened, newest first: ids and codes, never texts."""
     columns = ("seq", "at", "code", "item", "other", "reason", "by", "origin", "write")
-    chosen = "WHERE item = ? OR other = ?" if item_id else ""
-    values: Sequence[Any] = (item_id, item_id) if item_id else ()
+    wanted = Condition("(item = ? OR other = ?)", (item_id, item_id)) if item_id else Condition()
+    seen = in_scope(view)
+    if seen.sql:
+        wanted &= Condition(f"(item IS NULL OR item IN (SELECT id FROM items WHERE {seen.sql}))", seen.values)
     found: list[dict[str, Any]] = []
     for space in view.read:
         with stores(space).reading() as connection:
             rows = connection.execute(
-                f"SELECT {', '.join(columns)} FROM events {chosen} ORDER BY seq DESC LIMIT ?",
-                (*values, limit),
+                f"SELECT {', '.join(columns)} FROM events WHERE {wanted.sql or '1'} ORDER BY seq DESC LIMIT ?",
+                (*wanted.values, limit),
             )
             found += [{"space": space, **dict(zip(columns, row, strict=True))} for row in rows]
     return sorted(found, key=lambda event: (-event["at"], -event["seq"]))[:limit]
 
 
 def stats(stores: OpenStore, view: View) -> list[dict[str, Any]]:
-    """Counts of each space of the view: items by layer and status, vectors by model, index state, file size."""
+    """Counts of each space of the view: visible items by layer and status; of the whole file vectors, events, bytes."""
+    seen = in_scope(view)
     answer: list[dict[str, Any]] = []
     for space in view.read:
         store = stores(space)
         with store.reading() as connection:
-            layers = connection.execute("SELECT layer, status, tier, count(*) FROM items GROUP BY 1, 2, 3").fetchall()
+            layers = connection.execute(
+                f"SELECT layer, status, tier, count(*) FROM items WHERE {seen.sql or '1'} GROUP BY 1, 2, 3", seen.values
+            ).fetchall()
             vectors = connection.execute("SELECT model, count(*) FROM vectors GROUP BY 1").fetchall()
             count = connection.execute("SELECT count(*) FROM events").fetchone()[0]
             upto = connection.execute("SELECT upto FROM index_state").fetchone()

@@ -3,11 +3,13 @@
 Standard library only; vectors join in when an embedder is ready. Nothing here waits for one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from afterwatch.memory import keywords, ranking
+from afterwatch.memory import gating, keywords, ranking, spelling
 from afterwatch.memory.gather import Asked, Where, gather
+from afterwatch.memory.keywords import Term
 from afterwatch.memory.model import Item, View, micros
 from afterwatch.memory.ranking import Candidate, Levels
 from afterwatch.memory.reading import Condition, Filter, chosen, in_scope, in_time
@@ -19,15 +21,21 @@ if TYPE_CHECKING:
 
 LONGEST_QUESTION = 4000
 """Characters of a question that are read."""
+GATED = 50
+"""Best candidates that the gate judges."""
+WARM = Condition("tier != 'cold' AND status != 'pending-cleanup'")
+LIVE = Condition("live = 1")
+ANY = Condition()
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One found item with its score; `terms` are the parts of the score, when asked for."""
+    """One found item with its score; `terms` are its parts, when asked for; `why` is what the gate says."""
 
     item: Item
     score: float
     terms: dict[str, float]
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +46,17 @@ class Found:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rated:
-    """Every candidate of a question with its score, in no order."""
+    """Every candidate of a question with its score, in no order, and what the gate needs about the question."""
 
-    candidates: list[Candidate]
-    levels: Levels
-    degraded: tuple[str, ...]
     now: int
+    candidates: list[Candidate] = field(default_factory=list)
+    levels: Levels = field(default_factory=Levels)
+    degraded: dict[str, None] = field(default_factory=dict)
+    terms: dict[str, Term] = field(default_factory=dict)
+    near: dict[str, list[str]] = field(default_factory=dict)
+    rows: int = 0
 
 
 class Recall:
@@ -58,50 +69,78 @@ class Recall:
     def search(self, view: View, question: str, *, limit: int, where: Filter, explain: bool = False) -> Found:
         """The best matches, ungated."""
         rated = self.rated(view, question, where)
-        return self._found(rated, ranking.order(rated.candidates, limit), explain=explain)
-
-    relevant = search
-
-    def rated(self, view: View, question: str, where: Filter) -> Rated:
-        """The candidates of all spaces of the view, rated against each other."""
-        now = micros(self._clock.now())
-        levels = Levels()
-        candidates: list[Candidate] = []
-        degraded: dict[str, None] = {}
-        for space in dict.fromkeys(view.read):
-            found, lacking = self._gather(space, view, question[:LONGEST_QUESTION], where, levels, now)
-            candidates += found
-            degraded |= dict.fromkeys(lacking)
-        ranking.rate(question, candidates, levels, now)
-        return Rated(candidates, levels, tuple(degraded), now)
-
-    def _found(self, rated: Rated, chosen_ones: list[Candidate], *, explain: bool) -> Found:
-        items: dict[tuple[str, int], Item] = {}
-        for space in {candidate.space for candidate in chosen_ones}:
-            rows = [candidate.row for candidate in chosen_ones if candidate.space == space]
-            items.update(((space, row), item) for row, item in self._spaces.store(space).by_rows(rows).items())
+        best = ranking.order(rated.candidates, limit)
+        items = self._items(best)
         hits = [
-            Hit(items[c.space, c.row], c.score, ranking.explain(c, rated.levels, rated.now) if explain else {})
-            for c in chosen_ones
-            if (c.space, c.row) in items
+            Hit(item, one.score, ranking.explain(one, rated.levels, rated.now) if explain else {})
+            for one, item in zip(best, items, strict=True)
         ]
-        return Found(tuple(hits), rated.degraded)
+        return Found(tuple(hits), tuple(rated.degraded))
 
-    def _gather(
-        self, space: str, view: View, question: str, where: Filter, levels: Levels, now: int
-    ) -> tuple[list[Candidate], tuple[str, ...]]:
-        store = self._spaces.store(space)
+    def relevant(self, view: View, question: str, *, limit: int, where: Filter, explain: bool = False) -> Found:
+        """The best matches that may enter a prompt: warm, and admitted by the gate."""
+        rated = self.rated(view, question, where, WARM)
+        best = ranking.order(rated.candidates, GATED)
+        items = self._items(best)
+        verdicts = self._verdicts(question, rated, best, items)
+        hits = [
+            Hit(item, one.score, {f"gate:{verdict.way}": verdict.strength} if explain else {}, verdict.why)
+            for one, item, verdict in zip(best, items, verdicts, strict=True)
+            if verdict.admitted
+        ]
+        return Found(tuple(hits[:limit]), tuple(rated.degraded))
+
+    def _verdicts(
+        self, question: str, rated: Rated, best: Sequence[Candidate], items: Sequence[Item]
+    ) -> list[gating.Verdict]:
+        stem, embedder = self._spaces.stem, self._spaces.embedder()
+        asked = gating.ask(question[:LONGEST_QUESTION], rated.terms.values(), rated.rows, stem, rated.near)
+        evidence = [
+            gating.about(item.subject, item.aliases, one.held, stem, one.cosine)
+            for one, item in zip(best, items, strict=True)
+        ]
+        vectors = embedder.id if embedder is not None and rated.levels.vectors else None
+        return gating.admit(asked, evidence, gating.gate_for(vectors))
+
+    def rated(self, view: View, question: str, where: Filter, also: Condition = ANY) -> Rated:
+        """The candidates of all spaces of the view, rated against each other."""
+        question = question[:LONGEST_QUESTION]
+        rated = Rated(micros(self._clock.now()))
+        vector = self._vector(question)
+        for space in dict.fromkeys(view.read):
+            final = in_time(where, rated.now) & also
+            place = Where(in_scope(view) & chosen(where), final if where.past else final & LIVE, where.past)
+            self._collect(space, question, vector, place, rated)
+        ranking.rate(question, rated.candidates, rated.levels, rated.now)
+        return rated
+
+    def _collect(self, space: str, question: str, vector: "Vector | None", place: Where, rated: Rated) -> None:
+        store, stem = self._spaces.store(space), self._spaces.stem
         with store.reading() as connection:
-            degraded = self._spaces.degraded(store, connection)
+            rated.degraded |= dict.fromkeys(self._spaces.degraded(store, connection))
             if not question.strip():
-                return [], degraded
-            matrix = self._spaces.matrix(store, connection)
-            terms = keywords.weigh(connection, self._spaces.stem, question)
-            asked = Asked(question, terms, self._vector(question) if matrix is not None else None)
-            final = in_time(where, now) if where.past else in_time(where, now) & Condition("live = 1")
-            place = Where(in_scope(view) & chosen(where), final, where.past)
-            return gather(connection, space, asked, place, matrix, levels), degraded
+                return
+            rows = keywords.live_rows(connection)
+            terms = keywords.weigh(connection, stem, question)
+            near = spelling.corrections(connection, stem, terms)
+            guesses = [Term(word, stem([word])[0], 1) for words in near.values() for word in words]
+            asked = Asked(question, [*keywords.searched(terms, rows), *guesses], rows, vector)
+            matrix = self._spaces.matrix(store, connection) if vector is not None else None
+            rated.candidates += gather(connection, space, asked, place, matrix, rated.levels)
+        rated.rows += rows
+        for term in terms:
+            before = rated.terms.get(term.stem)
+            rated.terms[term.stem] = Term(term.text, term.stem, term.rows + (before.rows if before else 0))
+        for one, words in near.items():
+            rated.near[one] = [*rated.near.get(one, ()), *words]
+
+    def _items(self, wanted: Sequence[Candidate]) -> list[Item]:
+        found: dict[tuple[str, int], Item] = {}
+        for space in {candidate.space for candidate in wanted}:
+            rows = [candidate.row for candidate in wanted if candidate.space == space]
+            found.update(((space, row), item) for row, item in self._spaces.store(space).by_rows(rows).items())
+        return [found[candidate.space, candidate.row] for candidate in wanted]
 
     def _vector(self, question: str) -> "Vector | None":
         embedder = self._spaces.embedder()
-        return embedder.encode([question])[0] if embedder is not None else None
+        return embedder.encode([question])[0] if embedder is not None and question.strip() else None

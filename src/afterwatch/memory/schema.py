@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from afterwatch.errors import Unavailable
 from afterwatch.memory.words import SEPARATORS
 
+RESTORE = "run `afterwatch memory restore` with a backup"
+
 Migration = tuple[int, int, int, Callable[[sqlite3.Connection], None]]
 """(schema it makes, least reader, least writer, steps)."""
 
@@ -101,6 +103,8 @@ def read_meta(connection: sqlite3.Connection) -> tuple[int, int, int]:
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").fetchone():
         return (0, 0, 0)
     row = connection.execute("SELECT schema, min_reader, min_writer FROM meta").fetchone()
+    if row is None:
+        raise Unavailable("the memory store is damaged: it does not say its schema", remedy=RESTORE, code="damaged")
     return (row[0], row[1], row[2])
 
 

@@ -3,9 +3,11 @@
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from afterwatch.errors import Unavailable
 from afterwatch.memory import index
 from afterwatch.memory.store import Store
 
@@ -23,12 +25,19 @@ class Spaces:
         self._stores: dict[str, Store] = {}
         self._matrices: dict[tuple[str, str], Matrix] = {}
         self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._rebuilding: list[threading.Thread] = []
         self._signature = index.signature()
         self.stem = index.Stemmer()
 
     def close(self) -> None:
-        """Close every store."""
+        """Close every store; a rebuild under way stops after its step and goes on at the next opening."""
+        self._closing.set()
+        for thread in self._rebuilding:
+            thread.join()
         with self._lock:
+            self._rebuilding.clear()
+            self._closing.clear()
             for store in self._stores.values():
                 store.close()
             self._stores.clear()
@@ -96,12 +105,18 @@ class Spaces:
             done, total = index.rebuild_step(connection)
         if done < total:
             name = f"afterwatch-index-{store.space}"
-            threading.Thread(target=self.finish_index, args=(store, None), name=name, daemon=True).start()
+            thread = threading.Thread(target=self._finish_unseen, args=(store,), name=name, daemon=True)
+            self._rebuilding.append(thread)
+            thread.start()
+
+    def _finish_unseen(self, store: Store) -> None:
+        with suppress(Unavailable):  # a full disk, say: answers stay marked as degraded, the next opening tries again
+            self.finish_index(store, None)
 
     def finish_index(self, store: Store, progress: Callable[[int, int], None] | None) -> None:
         """Step until the index is complete; other writers get their turn between steps."""
         done, total = 0, 1
-        while done < total:
+        while done < total and not self._closing.is_set():
             with store.writing() as connection:
                 done, total = index.rebuild_step(connection)
             if progress is not None:

@@ -31,8 +31,8 @@ _JSON_LISTS = ("tags", "aliases", "corroborating_refs")
 class Store:
     """The SQLite file of one space."""
 
-    def __init__(self, home: Path, space: str) -> None:
-        """Open, creating or migrating if needed.
+    def __init__(self, home: Path, space: str, migrations: Sequence[schema.Migration] = schema.MIGRATIONS) -> None:
+        """Open, creating or migrating if needed; `migrations` are those that this program knows.
 
         Raises:
             Unavailable: newer store, network file system, read-only or full disk, damage.
@@ -40,6 +40,8 @@ class Store:
         self.space = space
         self.path = database_path(home, space)
         self.read_only = False
+        self._migrations = migrations
+        self._known = migrations[-1][0]
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
@@ -64,20 +66,18 @@ class Store:
             make_folder(self.path.parent)
         connection = self.connection()
         meta = schema.read_meta(connection)
-        schema.check_meta(meta, write=False)
-        if meta[0] < schema.SCHEMA and not self.read_only:
-            self._migrate(connection, had_items=meta[0] > 0)
+        schema.check_meta(meta, write=False, known=self._known)
+        if meta[0] < self._known and not self.read_only:
+            self._migrate(connection)
 
-    def _migrate(self, connection: sqlite3.Connection, *, had_items: bool) -> None:
-        if had_items:
-            self.copy_to(self.path.with_suffix(f".before-schema-{schema.SCHEMA}.db"))
-        connection.execute("BEGIN EXCLUSIVE")
-        try:
-            schema.migrate(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        with _transaction(connection, "EXCLUSIVE"):
+            # read again: another process may have migrated meanwhile, and its copy must not be overwritten
+            meta = schema.read_meta(connection)
+            schema.check_meta(meta, write=False, known=self._known)
+            if 0 < meta[0] < self._known:
+                self.copy_to(self.path.with_suffix(f".before-schema-{self._known}.db"))
+            schema.migrate(connection, self._migrations)
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""
@@ -126,7 +126,7 @@ class Store:
                 return
             connection.execute("BEGIN")
             try:
-                schema.check_meta(schema.read_meta(connection), write=False)
+                schema.check_meta(schema.read_meta(connection), write=False, known=self._known)
                 yield connection
             finally:
                 connection.execute("COMMIT" if connection.in_transaction else "SELECT 1")
@@ -142,15 +142,9 @@ class Store:
             )
         with plain_errors():
             connection = self.connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                schema.check_meta(schema.read_meta(connection), write=True)
+            with _transaction(connection, "IMMEDIATE"):
+                schema.check_meta(schema.read_meta(connection), write=True, known=self._known)
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -209,6 +203,18 @@ class Store:
                 "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"
             )
             return found + [f"{row[0]} is superseded by an item that is not there" for row in lost]
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # an interrupt too must leave nothing half-written; the error goes on
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def next_counter(connection: sqlite3.Connection, name: str, by: int = 1) -> int:

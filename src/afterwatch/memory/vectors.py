@@ -47,6 +47,12 @@ def missing(connection: sqlite3.Connection, model: str, limit: int) -> list[tupl
     ).fetchall()
 
 
+def _now_at(connection: sqlite3.Connection) -> tuple[str, int]:
+    """Epoch and last change of the snapshot that a connection reads."""
+    row = connection.execute("SELECT epoch, (SELECT coalesce(max(seq), 0) FROM changes) FROM meta").fetchone()
+    return (row[0], row[1])
+
+
 class Nearest(NamedTuple):
     """Rows best first, and the mean and the highest cosine of all that were compared."""
 
@@ -79,8 +85,7 @@ class Matrix:
     def follow(self, connection: sqlite3.Connection) -> None:
         """Take in what any process wrote since the last call. Call it inside a read transaction."""
         with self._lock:
-            epoch = connection.execute("SELECT epoch FROM meta").fetchone()[0]
-            top = connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0]
+            epoch, top = _now_at(connection)
             if epoch != self._epoch:
                 self._load(connection, epoch, top)
             elif top > self._seq:
@@ -154,7 +159,8 @@ class Matrix:
                 scores, rows = scores[keep], rows[keep]
             if not len(scores):
                 return Nearest([], 0.0, 0.0)
-            mean, top = float(scores.mean()), float(scores.max())
+            # summed in float64, so that the order of rows, which depends on what was dropped, does not show
+            mean, top = float(scores.mean(dtype=np.float64)), float(scores.max())
             if len(scores) > limit:
                 # everything that ties with the last place stays in until the order by row decides
                 edge = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -164,12 +170,18 @@ class Matrix:
             return Nearest(rows[order].tolist(), mean, top)
 
     def _mask(self, connection: sqlite3.Connection, wanted: "Condition") -> NDArray[np.bool_]:
-        """Which held rows meet a condition; remembered until something changes."""
+        """Which held rows meet a condition; remembered until something changes.
+
+        A reader whose snapshot is older than the matrix (another thread moved it on) must not leave its mask behind.
+        """
         key = (wanted, self._epoch, self._seq)
         if self._masked is None or self._masked[0] != key:
             found = connection.execute(f"SELECT row FROM items WHERE live = 1 AND {wanted.sql}", wanted.values)
             allowed = np.fromiter((row for (row,) in found), np.int64)
-            self._masked = (key, np.isin(self._rows[: self._used], allowed))
+            mask = np.isin(self._rows[: self._used], allowed)
+            if _now_at(connection) != key[1:]:
+                return mask
+            self._masked = (key, mask)
         return self._masked[1]
 
     def cosines(self, vector: Vector, rows: Sequence[int]) -> dict[int, float]:

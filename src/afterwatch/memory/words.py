@@ -14,8 +14,8 @@ from afterwatch.memory.stopwords import STOP_WORDS
 
 TOKENIZER_VERSION = 1
 SEPARATORS = "-_./:"
-MAX_TERMS = 32
-"""Terms of one question that are searched; more only cost time (a question of 400 characters has about 30)."""
+MAX_TERMS = 200
+"""Terms of one question that are looked at; of these the rarest few are searched."""
 
 _LATIN_MARKS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, Kana, Han, Hangul (after composition).

@@ -74,7 +74,6 @@ class Writer:
 
     def _fill(self, store: Store, embedder: "Embedder", progress: Callable[[int, int], None] | None) -> None:
         from afterwatch.memory.vectors import missing
-        from afterwatch.memory.vectors import store as keep
 
         done = 0
         while True:
@@ -82,17 +81,22 @@ class Writer:
                 rows = missing(connection, embedder.id, CHUNK * 4)
             if not rows:
                 return
-            vectors = embedder.encode([text for _, text in rows])
-            with store.writing() as connection:
-                for (row, text), vector in zip(rows, vectors, strict=True):
-                    # the text may have been changed while it was embedded; then the next round does it
-                    same = connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text))
-                    if same.fetchone():
-                        keep(connection, row, embedder.id, vector)
-                        note_change(connection, row)
+            _keep_vectors(store, embedder, rows)
             done += len(rows)
             if progress is not None:
                 progress(done, done + (len(rows) == CHUNK * 4))
+
+
+def _keep_vectors(store: Store, embedder: "Embedder", rows: Sequence[tuple[int, str]]) -> None:
+    from afterwatch.memory.vectors import store as keep
+
+    vectors = embedder.encode([text for _, text in rows])
+    with store.writing() as connection:
+        for (row, text), vector in zip(rows, vectors, strict=True):
+            # the text may have been changed while it was embedded; then the next round does it
+            if connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text)).fetchone():
+                keep(connection, row, embedder.id, vector)
+                note_change(connection, row)
 
 
 def _with_masked(outcome: Outcome, masked: int) -> Outcome:

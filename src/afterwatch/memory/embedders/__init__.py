@@ -122,3 +122,6 @@ class Loading:
             self._embedder = self._start()
         except (Unavailable, UserError) as error:
             self._failure = str(error)
+        except (ImportError, OSError, ValueError, RuntimeError) as error:
+            # numpy or sentencepiece missing, an unreadable cache: without this the thread would die unheard
+            self._failure = f"the embedder cannot be loaded ({type(error).__name__})"
