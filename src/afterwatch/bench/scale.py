@@ -53,8 +53,13 @@ class RandomVectors:
         return unit
 
 
-def run(items: int, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
+def run(items: int, command: Sequence[str], *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Fill a store with this many items and measure it.
+
+    Args:
+        items: how many.
+        command: what starts the command line; `memory search …` is put behind it.
+        progress: called with (items added, in all).
 
     Returns:
         `adds_per_s` (each its own durable transaction), `recall_ms_p50/p95` (warm, without embedding),
@@ -66,10 +71,8 @@ def run(items: int, *, progress: Callable[[int, int], None] | None = None) -> di
     """
     if items < 2 * SINGLE_ADDS:
         raise UserError(f"{items} items are too few", remedy=f"give at least {2 * SINGLE_ADDS}")
-    generate = _Generator()
-    view = View(principal="bench", channel=Channel.IMPORT)
-    loading = Loading.done(RandomVectors())
-    settings = MemorySettings(cap=0)
+    generate, view = _Generator(), View(principal="bench", channel=Channel.IMPORT)
+    loading, settings = Loading.done(RandomVectors()), MemorySettings(cap=0)
     with tempfile.TemporaryDirectory(prefix="afterwatch-bench-") as folder:
         home = Path(folder)
         with Memory.open(home, settings=settings, embedder=loading) as memory:
@@ -77,10 +80,8 @@ def run(items: int, *, progress: Callable[[int, int], None] | None = None) -> di
             adds = _time_adds(memory, view, generate)
         started = time.perf_counter()
         with Memory.open(home, settings=settings, embedder=loading) as memory:
-            memory.search(view, generate.query())
-            opened = time.perf_counter() - started
-            times = _time_queries(memory, view, generate)
-        cold, rss = _cold(home, generate.query())
+            opened, times = _time_queries(memory, view, generate, started)
+        cold, rss = _cold(home, [*command, "memory", "search", generate.query(), "--json"])
         size = (home / "spaces" / "local" / "memory.db").stat().st_size
     return {
         **conditions("scale", corpus=f"generated/{SEED}", embedder="random", items=items),
@@ -131,18 +132,19 @@ def _time_adds(memory: Memory, view: View, generate: _Generator) -> float:
     return SINGLE_ADDS / (time.perf_counter() - started)
 
 
-def _time_queries(memory: Memory, view: View, generate: _Generator) -> list[float]:
-    times = []
+def _time_queries(memory: Memory, view: View, generate: _Generator, start: float) -> tuple[float, list[float]]:
+    """Seconds from `start` to the first answer, and the milliseconds of the queries after it."""
+    memory.search(view, generate.query())
+    opened, times = time.perf_counter() - start, []
     for query in [generate.query() for _ in range(QUERIES)]:
         started = time.perf_counter()
         memory.search(view, query)
         times.append((time.perf_counter() - started) * 1000)
-    return times
+    return opened, times
 
 
-def _cold(home: Path, query: str) -> tuple[float, float]:
+def _cold(home: Path, command: Sequence[str]) -> tuple[float, float]:
     """Seconds and peak megabytes of a whole search command, the second of two runs (the model is unpacked once)."""
-    command = [sys.executable, "-m", "afterwatch.cli", "memory", "search", query, "--json"]
     environment = {**os.environ, "AFTERWATCH_HOME": str(home)}
     seconds = peak = 0.0
     for _ in range(2):

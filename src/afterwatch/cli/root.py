@@ -24,7 +24,7 @@ class Entry:
 
 ENTRIES: dict[str, Entry] = {
     "memory": Entry("afterwatch.cli.memory", "Remember, recall, correct and forget."),
-    "learn": Entry("afterwatch.cli.learn", "Record a correction as a lesson.", group=False),
+    "learn": Entry("afterwatch.cli.learn", "Record, list and withdraw corrections."),
     "config": Entry("afterwatch.cli.config", "Show and change settings."),
     "security": Entry("afterwatch.cli.security", "Read and verify the audit log."),
     "bench": Entry("afterwatch.cli.bench", "Measure speed and quality."),

@@ -241,8 +241,9 @@ class _Write:
     def _insert(self, *, near: tuple[str, ...] = (), item_id: str | None = None) -> Outcome:
         draft, connection = self._draft, self._connection
         item_id = item_id or self._new_id()
-        place = f"{self._scope}/{draft.conversation}" if draft.conversation else None
-        segment = index.choose_segment(connection, place) if place else None
+        # A value is no turn: superseded, it would leave a gap, and every later segment would hold other turns.
+        turn = draft.conversation is not None and kind_of(draft) is Kind.KNOWLEDGE
+        segment = index.choose_segment(connection, f"{self._scope}/{draft.conversation}") if turn else None
         before = index.segment_tokens(connection, segment) if segment else None
         values = self._values(item_id, segment)
         cursor = connection.execute(

@@ -73,26 +73,34 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _cleaned(draft: Draft) -> tuple[Draft, int]:
-    masked = 0
+class _Masker:
+    """Tidies and redacts text, and counts what it masked."""
 
-    def safe(text: str) -> str:
-        nonlocal masked
+    def __init__(self) -> None:
+        self.masked = 0
+
+    def text(self, text: str) -> str:
         found = redact(tidy(text))
-        masked += sum(finding.count for finding in found.findings)
+        self.masked += sum(finding.count for finding in found.findings)
         return found.text
 
-    def safe_value(value: Any) -> Any:
+    def optional(self, text: str | None) -> str | None:
+        return (self.text(text) or None) if text else None
+
+    def value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return safe(value)
+            return self.text(value)
         if isinstance(value, list | tuple):
-            return [safe_value(part) for part in value]
+            return [self.value(part) for part in value]
         if isinstance(value, dict):
-            return {safe(str(name)): safe_value(part) for name, part in value.items()}
+            return {self.text(str(name)): self.value(part) for name, part in value.items()}
         return value
 
-    value = safe_value(draft.value)
-    text = safe(draft.text)
+
+def _cleaned(draft: Draft) -> tuple[Draft, int]:
+    safe = _Masker()
+    value = safe.value(draft.value)
+    text = safe.text(draft.text)
     if draft.subject is not None:
         value = text if value is None else value
         text = text or (value if isinstance(value, str) else canonical(value))
@@ -102,18 +110,18 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
         value=value,
         subject=draft.subject.strip() if draft.subject is not None else None,
         layer=Layer.SEMANTIC if draft.subject is not None else draft.layer,
-        quote=safe(draft.quote) if draft.quote else None,
-        negative=(safe(draft.negative) or None) if draft.negative else None,
-        source=safe(draft.source)[:200],
-        source_run=safe(draft.source_run) if draft.source_run else None,
-        conversation=(safe(draft.conversation) or None) if draft.conversation else None,
-        inspired_by=safe(draft.inspired_by) if draft.inspired_by else None,
+        quote=safe.optional(draft.quote),
+        negative=safe.optional(draft.negative),
+        source=safe.text(draft.source)[:200],
+        source_run=safe.optional(draft.source_run),
+        conversation=safe.optional(draft.conversation),
+        inspired_by=safe.optional(draft.inspired_by),
         confidence=_within(draft.confidence, otherwise=0.0),
         importance=_within(draft.importance, otherwise=0.5),
-        tags=_distinct((safe(tag).lower() for tag in draft.tags), MAX_TAG, MAX_TAGS),
-        aliases=_distinct((safe(alias) for alias in draft.aliases), MAX_ALIAS, MAX_ALIASES),
+        tags=_distinct((safe.text(tag).lower() for tag in draft.tags), MAX_TAG, MAX_TAGS),
+        aliases=_distinct((safe.text(alias) for alias in draft.aliases), MAX_ALIAS, MAX_ALIASES),
     )
-    return cleaned, masked
+    return cleaned, safe.masked
 
 
 def _within(number: float, *, otherwise: float) -> float:

@@ -19,8 +19,8 @@ from afterwatch.memory.reading import Condition
 if TYPE_CHECKING:
     from afterwatch.memory.vectors import Matrix, Vector
 
-BY_WORDS = 400
-BY_VECTOR = 400
+BY_WORDS = 200
+BY_VECTOR = 200
 BY_SEGMENT = 10
 """Segments whose turns all become candidates; the scores of five times as many are known."""
 
@@ -71,6 +71,20 @@ class _Evidence:
     topics: dict[int, float] = field(default_factory=dict)
     holds: dict[int, int] = field(default_factory=dict)
     shares: list[float] = field(default_factory=list)
+    _share: dict[int, float] = field(default_factory=dict)
+    _stems: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def share(self, bits: int) -> float:
+        """The part of the question's weight that these terms have."""
+        if bits not in self._share:
+            self._share[bits] = sum(share for bit, share in enumerate(self.shares) if bits >> bit & 1)
+        return self._share[bits]
+
+    def stems(self, bits: int, terms: list[Term]) -> frozenset[str]:
+        """The stems of these terms."""
+        if bits not in self._stems:
+            self._stems[bits] = frozenset(term.stem for bit, term in enumerate(terms) if bits >> bit & 1)
+        return self._stems[bits]
 
 
 def gather(
@@ -160,10 +174,8 @@ def _rarity(held: int, rows: int) -> float:
 
 def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> Candidate:
     row, text, importance, valid_from, segment, before2, before, after = placed
-    near = [(row, 2.0), (before, 1.0), (after, 1.0), (before2, 0.5)]
-    mask = 0
-    for one in (row, before, before2):
-        mask |= found.holds.get(one, 0) if one is not None else 0
+    holds = found.holds.get
+    own = holds(row, 0)
     cosine = found.by_vector.get(row)
     return Candidate(
         row=row,
@@ -171,17 +183,23 @@ def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> C
         text=text,
         importance=importance,
         valid_from=valid_from,
-        lent_keyword=_lent(found.by_words, near),
-        lent_vector=_lent(found.by_vector, near) if cosine is not None else None,
+        lent_keyword=_lent(found.by_words, row, before2, before, after),
+        lent_vector=_lent(found.by_vector, row, before2, before, after) if cosine is not None else None,
         cosine=cosine,
-        cover=math.fsum(share for bit, share in enumerate(found.shares) if mask >> bit & 1),
+        cover=found.share(own | holds(before or 0, 0) | holds(before2 or 0, 0)),
         segment=found.by_segment.get(segment or 0, 0.0),
         topic=found.topics.get(segment or 0),
-        held=frozenset(t.stem for bit, t in enumerate(asked.terms) if found.holds.get(row, 0) >> bit & 1),
+        held=found.stems(own, asked.terms),
     )
 
 
-def _lent(values: Mapping[int, float], near: list[tuple[int | None, float]]) -> float:
-    """The weighted mean of an item's own value and those of its neighbours in the conversation."""
-    there = [(values.get(row, 0.0), weight) for row, weight in near if row is not None]
-    return math.fsum(value * weight for value, weight in there) / math.fsum(weight for _, weight in there)
+def _lent(values: Mapping[int, float], row: int, before2: int | None, before: int | None, after: int | None) -> float:
+    """The mean of an item's own value (twice) and what its neighbours in the conversation have."""
+    total, weight = 2 * values.get(row, 0.0), 2.0
+    if before is not None:
+        total, weight = total + values.get(before, 0.0), weight + 1.0
+    if after is not None:
+        total, weight = total + values.get(after, 0.0), weight + 1.0
+    if before2 is not None:
+        total, weight = total + 0.5 * values.get(before2, 0.0), weight + 0.5
+    return total / weight

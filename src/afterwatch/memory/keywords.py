@@ -30,12 +30,16 @@ class Term:
 
 def weigh(connection: sqlite3.Connection, stem: Stemmer, question: str) -> list[Term]:
     """The terms of a question with their frequencies among live items, in the order of the question."""
-    found = terms(question)
-    counts = []
-    for one in stem(found):
+    return count(connection, stem, terms(question))
+
+
+def count(connection: sqlite3.Connection, stem: Stemmer, words: Sequence[str]) -> list[Term]:
+    """Words as terms with their frequencies among live items."""
+    found = []
+    for word, one in zip(words, stem(words), strict=True):
         row = connection.execute("SELECT doc FROM words_live_terms WHERE term = ?", (one,)).fetchone()
-        counts.append(Term("", one, row[0] if row else 0))
-    return [Term(text, term.stem, term.rows) for text, term in zip(found, counts, strict=True)]
+        found.append(Term(word, one, row[0] if row else 0))
+    return found
 
 
 def live_rows(connection: sqlite3.Connection) -> int:

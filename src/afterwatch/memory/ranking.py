@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 from afterwatch.memory.words import fold
 
@@ -34,13 +35,16 @@ _SPEAKER = re.compile(r"([^\W\d_][^:\n]{0,39}):\s")
 _NOTE = re.compile(r"\s*\[[^\]]*\]$")
 _WORD = re.compile(r"[^\W_]+")
 _ASKS_WHEN = re.compile(r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b", re.IGNORECASE)
+_TIME_WORDS = frozenset(
+    """
+    yesterday today tonight tomorrow ago since recently just weekend january february march april june july august
+    september october november december monday tuesday wednesday thursday friday saturday sunday
+    """.split()
+)
+_MAYBE_TIME = frozenset("last next this past few two three four five six couple".split())
 _TIME = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|just|weekend|(?:19|20)\d\d|\d+:\d\d"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|january|february|march|april|june|july|august|september|october|november|december"
-    r"|(?:last|next|this|past) (?:night|week|month|year|spring|summer|fall|autumn|winter)"
-    r"|(?:few|two|three|four|five|six|couple of|\d+) (?:day|week|month|year|hour|minute)s?)\b",
-    re.IGNORECASE,
+    r"\b(?:(?:19|20)\d\d|\d+:\d\d|(?:last|next|this|past) (?:night|week|month|year|spring|summer|fall|autumn|winter)"
+    r"|(?:few|two|three|four|five|six|couple of|\d+) (?:day|week|month|year|hour|minute)s?)\b"
 )
 
 
@@ -83,7 +87,7 @@ class Levels:
 
 def speaker(text: str) -> str:
     """The folded name before the first colon, or nothing."""
-    found = _SPEAKER.match(text)
+    found = _SPEAKER.match(text) if ":" in text[:42] else None
     return fold(found.group(1)) if found else ""
 
 
@@ -110,9 +114,9 @@ def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: in
             float(one is not None and name == one),
             float(not _asks(candidate.text)),
             min(len(candidate.text), LONG_ENOUGH) / LONG_ENOUGH,
-            float(when and _TIME.search(candidate.text) is not None),
+            float(when and _speaks_of_time(candidate.text)),
         )
-        weighed = math.fsum(weight * signal for weight, signal in zip(weights, candidate.signals, strict=True))
+        weighed = sum(map(mul, weights, candidate.signals))
         candidate.score = weighed + math.log(prior(candidate.importance, candidate.valid_from, now))
 
 
@@ -139,32 +143,52 @@ def order(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
     lowest, highest = ranked[-1].score, ranked[0].score
     span = (highest - lowest) or 1.0
     worth = [(1 - DIVERSITY) * (candidate.score - lowest) / span for candidate in pool]
-    return [pool[at] for at in _diverse(worth, [frozenset(_WORD.findall(fold(c.text))) for c in pool], limit)]
+    return [pool[at] for at in _diverse(worth, _word_bits(pool), limit)]
 
 
-def _diverse(worth: Sequence[float], words: Sequence[frozenset[str]], limit: int) -> list[int]:
+def _word_bits(pool: Sequence[Candidate]) -> list[int]:
+    """Each text's set of words as the bits of a number: sets are compared in no time."""
+    known: dict[str, int] = {}
+    found = []
+    for candidate in pool:
+        bits = 0
+        for word in _WORD.findall(fold(candidate.text)):
+            bits |= 1 << known.setdefault(word, len(known))
+        found.append(bits)
+    return found
+
+
+def _diverse(worth: Sequence[float], words: Sequence[int], limit: int) -> list[int]:
     """Greedy MMR: each place goes to the best worth less the likeness (Jaccard) to what is chosen already."""
     likeness = [0.0] * len(worth)
     left = list(range(len(worth)))
     chosen: list[int] = []
     while left and len(chosen) < limit:
-        best = max(left, key=lambda at: (round(worth[at] - DIVERSITY * likeness[at], 9), -at))
+        # left keeps the order of the scores, and max takes the first of equals
+        best = max(left, key=lambda at: round(worth[at] - DIVERSITY * likeness[at], 9))
         left.remove(best)
         chosen.append(best)
+        mine = words[best]
         for at in left:
-            likeness[at] = max(likeness[at], _jaccard(words[best], words[at]))
+            like = (mine & words[at]).bit_count() / ((mine | words[at]).bit_count() or 1)
+            if like > likeness[at]:
+                likeness[at] = like
     return chosen
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    both = len(one & other)
-    return both / (len(one) + len(other) - both) if both else 0.0
 
 
 def _vector(cosine: float | None, levels: Levels) -> float:
     if cosine is None:
         return 0.0
     return (cosine - levels.cosine_mean) / ((levels.cosine_max - levels.cosine_mean) or 1.0)
+
+
+def _speaks_of_time(text: str) -> bool:
+    lowered = text.lower()
+    words = set(_WORD.findall(lowered))
+    if words & _TIME_WORDS:
+        return True
+    maybe = words & _MAYBE_TIME or any(digit in lowered for digit in "0123456789")
+    return bool(maybe) and _TIME.search(lowered) is not None
 
 
 def _asks(text: str) -> bool:

