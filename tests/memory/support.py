@@ -115,8 +115,8 @@ def item_problems(home: Path, space: str = "local") -> list[str]:
         "GROUP BY scope_kind, scope_key, subject HAVING count(*) > 1",
         "vector without item": "SELECT item FROM vectors WHERE item NOT IN (SELECT row FROM items)",
         "no change noted": "SELECT row FROM items WHERE row NOT IN (SELECT item FROM changes)",
-        "segment missing": "SELECT row FROM items WHERE segment IS NOT NULL AND segment NOT IN (SELECT row FROM segments)",
-        "segment count": "SELECT s.row FROM segments s WHERE turns != (SELECT count(*) FROM items WHERE segment = s.row)",
+        "segment missing": "SELECT row FROM items WHERE segment > 0 AND segment NOT IN (SELECT row FROM segments)",
+        "segment count": "SELECT row FROM segments s WHERE turns != (SELECT count(*) FROM items WHERE segment = s.row)",
         "not one add event": "SELECT id FROM items WHERE "
         "(SELECT count(*) FROM events WHERE code = 'add' AND item = items.id) != 1",
         "no supersede event": "SELECT id FROM items WHERE status = 'superseded' AND NOT EXISTS "

@@ -236,7 +236,9 @@ def test_problems_names_a_broken_chain(home: Path) -> None:
         second = memory.remember(USER, "pref.editor", "helix")
         with closing(connect(home)) as connection:
             connection.execute("UPDATE items SET superseded_by = 'mem-gone' WHERE id = ?", second.displaced)
-        assert memory.problems(AGENT) == {"local": [f"{second.displaced[0]} is superseded by an item that is not there"]}
+        assert memory.problems(AGENT) == {
+            "local": [f"{second.displaced[0]} is superseded by an item that is not there"]
+        }
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 9000])

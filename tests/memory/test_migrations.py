@@ -73,6 +73,17 @@ def test_a_store_that_must_not_be_written_is_read_and_untouched(written: Path) -
     assert digest(written) == before
 
 
+def test_an_index_that_may_not_be_rebuilt_stops_no_reader(written: Path) -> None:
+    """A newer program may cut tokens otherwise: an older one still reads, and says what its search lacks."""
+    raise_to(written, writer=NEXT)
+    with closing(connect(written)) as connection:
+        connection.execute("UPDATE index_state SET signature = 'of a newer tokenizer'")
+    with keywords_only(written) as memory:
+        found = memory.search(AGENT, "zebra")
+        assert len(found.hits) == 1
+        assert any(note.startswith("index: rebuilding") for note in found.degraded)
+
+
 def test_a_running_process_notices_a_migration_at_its_next_write(written: Path) -> None:
     with keywords_only(written) as memory:
         memory.add(AGENT, "The quagga stable opens on Tuesdays")

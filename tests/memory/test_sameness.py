@@ -30,9 +30,7 @@ EMBEDDER_ID = "use-multilingual-3"
 MERGE = THRESHOLDS[EMBEDDER_ID].merge
 HIGH = 0.9999
 # Any character, lone surrogates included, and the signs this rule treats specially more often.
-TEXTS = st.text(
-    st.one_of(st.characters(exclude_categories=()), st.sampled_from(" \t\"'“’-—–*•.!?,;:°²1५９ﬁßİ。、"))
-)
+TEXTS = st.text(st.one_of(st.characters(exclude_categories=()), st.sampled_from(" \t\"'“’-—–*•.!?,;:°²1५９ﬁßİ。、")))
 
 
 class Bundled:

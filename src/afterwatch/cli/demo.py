@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from afterwatch.cli.output import clean, say
-from afterwatch.cli.view import memory_settings
+from afterwatch.cli.view import memory_settings, single_thread
 from afterwatch.memory.model import Channel, Draft, Item, View, micros
 from afterwatch.memory.settings import MemorySettings
 
@@ -31,7 +31,7 @@ IMPORT = replace(PERSON, channel=Channel.IMPORT)
 AGENT = replace(PERSON, channel=Channel.MCP, principal="agent")
 KEY = "project.routing_deploy"
 FACT = (("2026-09-11T10:12+02:00", "Tuesdays at 10:00"), ("2026-10-06T14:24+02:00", "Wednesdays at 14:00"))
-RULE = "When you tell Ines about an incident at night, send the number first and the story after."
+RULE = "Ines wants to be told about an incident with the number first and the story after."
 TODAY = datetime(2026, 10, 7, 9, 0, tzinfo=UTC)
 """The day after the last conversation: the page reads the same on every day."""
 
@@ -55,6 +55,7 @@ def demo() -> None:
     with tempfile.TemporaryDirectory(prefix="afterwatch-demo-") as folder:
         say("afterwatch demo: a scripted person in a temporary home; nothing of yours is read or touched.")
         clock = FixedClock(TODAY, step=1, offset=120)
+        single_thread()
         with Memory.open(Path(folder), settings=settings, clock=clock) as memory:
             missing = _import(memory)
             _learn(memory)
@@ -62,7 +63,7 @@ def demo() -> None:
             _ask(memory, missing)
     if missing:
         say(f"degraded: {'; '.join(missing)} (`afterwatch doctor` says what repairs it)")
-    say("\nThe temporary home is gone. Now yours:")
+    say("The temporary home is gone. Now yours:")
     say('  afterwatch memory add "The payments queue is drained by hand on Fridays."')
     say('  afterwatch memory search "who empties the queue?"')
 
@@ -118,9 +119,9 @@ def _supersede(memory: "Memory") -> None:
     for item in memory.history(PERSON, KEY):
         became = f"{item.status} by {item.superseded_by}" if item.superseded_by else item.status
         say(_wrapped(f'{KEY} = "{item.value}"  since {item.date}', f"[{item.id}, {became}]"))
-    say("\nAn agent that wants it otherwise may be as sure as it likes:")
+    say("An agent wants it otherwise; only the user changes what the user said:")
     outcome = memory.remember(AGENT, KEY, "Fridays at 23:00", confidence=1.0)
-    say(_wrapped(f'{KEY} = "Fridays at 23:00"', f"{outcome.result}: {outcome.detail} [{outcome.reason}]"))
+    say(_wrapped(f'{KEY} = "Fridays at 23:00"', f"{outcome.result} ({outcome.reason})"))
 
 
 def _ask(memory: "Memory", missing: tuple[str, ...]) -> None:

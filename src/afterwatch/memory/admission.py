@@ -46,11 +46,12 @@ class Prepared:
 class Admission:
     """Writes into one space."""
 
-    def __init__(self, store: Store, settings: MemorySettings, clock: Clock, stem: Stemmer) -> None:
+    def __init__(self, store: Store, settings: MemorySettings, clock: Clock, stem: Stemmer, common: set[str]) -> None:
         self.store = store
         self.settings = settings
         self.clock = clock
         self.stem = stem
+        self.common = common
 
     def inspect(self, draft: Draft, view: View) -> tuple[Draft, int] | Refusal:
         """The draft as it would be stored, or the reason against it; nothing is written."""
@@ -75,6 +76,7 @@ class _Write:
     def __init__(self, admission: Admission, connection: sqlite3.Connection, prepared: Prepared, view: View) -> None:
         self._store = admission.store
         self._stem = admission.stem
+        self._common = admission.common
         self._settings = admission.settings
         self._connection = connection
         self._prepared = prepared
@@ -169,7 +171,7 @@ class _Write:
             if same and self._comparable(item):
                 return item, ()
         near: list[str] = []
-        rows = likely_repeats(self._connection, self._stem, draft.text)
+        rows = likely_repeats(self._connection, self._stem, draft.text, self._common)
         cosines = self._cosines(rows)
         for row, item in sorted(self._store.by_rows(rows).items()):
             if not self._comparable(item) or item.status != "active":
@@ -320,7 +322,7 @@ class _Write:
     # -- small things -------------------------------------------------------------------------------------------
 
     def _select(self, where: str, value: Any) -> list[Item]:
-        scoped = f"{where} AND scope_kind = ? AND scope_key = ?"
+        scoped = f"{where} AND +scope_kind = ? AND +scope_key = ?"  # +: not by the index of scopes, see `gather`
         return self._store.select(scoped, (value, self._scope.kind, self._scope.key), tail="ORDER BY row")
 
     def _new_id(self) -> str:

@@ -19,8 +19,8 @@ from afterwatch.memory.reading import Condition
 if TYPE_CHECKING:
     from afterwatch.memory.vectors import Matrix, Vector
 
-BY_WORDS = 200
-BY_VECTOR = 200
+BY_WORDS = 300
+BY_VECTOR = 300
 BY_SEGMENT = 10
 """Segments whose turns all become candidates; the scores of five times as many are known."""
 

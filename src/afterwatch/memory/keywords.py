@@ -16,7 +16,11 @@ COMMON_ROWS = 2000
 MOST_SEARCHED = 32
 """Terms that one search uses, the rarest first: more only cost time."""
 REPEAT_TERMS = 6
-REPEAT_ROWS = 10
+REPEAT_BUDGET = 500
+REPEAT_ROWS = 6
+"""Looking for repeats of a text: at most so many of its rarest terms, held by at most so many rows together, and the
+best rows of these. What a process found to be too common for it is not counted again (`common`): counting the
+commonest words of 100,000 rows takes 10 ms a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,15 @@ def holding(connection: sqlite3.Connection, term: str) -> list[int]:
     return [row for (row,) in connection.execute("SELECT rowid FROM words_live WHERE words_live MATCH ?", (quoted,))]
 
 
-def likely_repeats(connection: sqlite3.Connection, stem: Stemmer, text: str) -> list[int]:
+def likely_repeats(connection: sqlite3.Connection, stem: Stemmer, text: str, common: set[str]) -> list[int]:
     """Live rows that share the rarest terms of a text: the few that it could be a repeat of."""
-    known = sorted((term for term in weigh(connection, stem, text) if term.rows), key=lambda term: term.rows)
-    return list(match(connection, "words_live", [term.text for term in known[:REPEAT_TERMS]], REPEAT_ROWS))
+    fresh = [term for term in terms(text) if term not in common]
+    counted = count(connection, stem, fresh)
+    common.update(term.text for term in counted if term.rows > REPEAT_BUDGET)
+    wanted: list[str] = []
+    budget = REPEAT_BUDGET
+    for term in sorted((term for term in counted if term.rows), key=lambda term: term.rows)[:REPEAT_TERMS]:
+        budget -= term.rows
+        if budget >= 0:
+            wanted.append(term.text)
+    return list(match(connection, "words_live", wanted, REPEAT_ROWS))

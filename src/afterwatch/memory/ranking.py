@@ -15,8 +15,8 @@ from afterwatch.memory.words import fold
 
 SIGNALS = ("keyword", "vector", "cover", "segment", "topic", "speaker", "statement", "length", "time")
 WEIGHTS = {
-    True: (2.10, 4.04, 3.09, 1.65, 0.60, 2.53, 0.84, 1.67, 2.09),
-    False: (4.52, 0.0, 3.00, 1.91, 0.0, 2.62, 0.72, 1.02, 2.15),
+    True: (2.05, 4.01, 3.11, 1.65, 0.63, 2.52, 0.85, 1.65, 2.09),
+    False: (4.54, 0.0, 3.01, 1.89, 0.0, 2.59, 0.70, 0.97, 2.16),
 }
 """With and without vectors; fitted by `python -m afterwatch.bench.fit_ranking` on LoCoMo conversations 1 to 5."""
 

@@ -29,6 +29,7 @@ class Spaces:
         self._rebuilding: list[threading.Thread] = []
         self._signature = index.signature()
         self.stem = index.Stemmer()
+        self._common: dict[str, set[str]] = {}
 
     def close(self) -> None:
         """Close every store; a rebuild under way stops after its step and goes on at the next opening."""
@@ -55,6 +56,10 @@ class Spaces:
                 self._stores[space] = store
                 self._check_index(store)
             return self._stores[space]
+
+    def common(self, space: str) -> set[str]:
+        """Terms known to be common in a space, see `keywords.likely_repeats`."""
+        return self._common.setdefault(space, set())
 
     def embedder(self, *, wait: bool = False) -> "Embedder | None":
         """The embedder if it is there; only a caller that chose to waits for it."""
@@ -105,16 +110,22 @@ class Spaces:
         with store.reading() as connection:
             if index.ready(connection, self._signature):
                 return
-        with store.writing() as connection:
-            state = connection.execute("SELECT signature, upto FROM index_state").fetchone()
-            if state is None or state[0] != self._signature:
-                index.start_rebuild(connection, self._signature)
-            done, total = index.rebuild_step(connection)
+        try:
+            done, total = self._begin_rebuild(store)
+        except Unavailable:  # a newer store, a full disk: it is still read, and `degraded` says what is missing
+            return
         if done < total:
             name = f"afterwatch-index-{store.space}"
             thread = threading.Thread(target=self._finish_unseen, args=(store,), name=name, daemon=True)
             self._rebuilding.append(thread)
             thread.start()
+
+    def _begin_rebuild(self, store: Store) -> tuple[int, int]:
+        with store.writing() as connection:
+            state = connection.execute("SELECT signature, upto FROM index_state").fetchone()
+            if state is None or state[0] != self._signature:
+                index.start_rebuild(connection, self._signature)
+            return index.rebuild_step(connection)
 
     def _finish_unseen(self, store: Store) -> None:
         with suppress(Unavailable):  # a full disk, say: answers stay marked as degraded, the next opening tries again

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,9 @@ class Store:
             meta = schema.read_meta(connection)
             schema.check_meta(meta, write=False, known=self._known)
             if 0 < meta[0] < self._known:
-                self.copy_to(self.path.with_suffix(f".before-schema-{self._known}.db"))
+                # by a second connection: one that has begun to write cannot be copied from
+                with closing(self._connect()) as source:
+                    _copy(source, self.path.with_suffix(f".before-schema-{self._known}.db"))
             schema.migrate(connection, self._migrations)
 
     def connection(self) -> sqlite3.Connection:
@@ -183,13 +185,7 @@ class Store:
     def copy_to(self, target: Path) -> None:
         """Online copy while others read and write; the result is one closed, consistent file."""
         with plain_errors():
-            copy = sqlite3.connect(target, isolation_level=None)
-            try:
-                os.chmod(target, 0o600)
-                self.connection().backup(copy, pages=4096)
-                copy.execute("PRAGMA journal_mode = DELETE")
-            finally:
-                copy.close()
+            _copy(self.connection(), target)
 
     def problems(self) -> list[str]:
         """Damage found by SQLite and broken links of ours; empty when whole."""
@@ -203,6 +199,13 @@ class Store:
                 "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"
             )
             return found + [f"{row[0]} is superseded by an item that is not there" for row in lost]
+
+
+def _copy(source: sqlite3.Connection, target: Path) -> None:
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        os.chmod(target, 0o600)
+        source.backup(copy, pages=4096)
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _end(connection: sqlite3.Connection) -> None:

@@ -30,13 +30,17 @@ class Writer:
         self, view: View, drafts: Sequence[Draft], progress: Callable[[int, int], None] | None = None
     ) -> list[Outcome]:
         """Every draft's outcome, in order. A chunk is kept whole or, on an error, not at all."""
-        admission = Admission(self._spaces.store(view.write), self._settings, self._clock, self._spaces.stem)
+        admission = self._admission(view.write)
         outcomes: list[Outcome] = []
         for start in range(0, len(drafts), CHUNK):
             outcomes += self._chunk(admission, view, drafts[start : start + CHUNK])
             if progress is not None:
                 progress(len(outcomes), len(drafts))
         return outcomes
+
+    def _admission(self, space: str) -> Admission:
+        spaces = self._spaces
+        return Admission(spaces.store(space), self._settings, self._clock, spaces.stem, spaces.common(space))
 
     def _chunk(self, admission: Admission, view: View, drafts: Sequence[Draft]) -> list[Outcome]:
         checked = [admission.inspect(draft, view) for draft in drafts]

@@ -122,8 +122,6 @@ class Loading:
             self._embedder = self._start()
         except (Unavailable, UserError) as error:
             self._failure = str(error)
-        except Exception as error:  # the end of a thread: whatever a model library raises, search goes on and says so
+        # the end of a thread: whatever a model library raises, search goes on and says so
+        except Exception as error:  # noqa: BLE001
             self._failure = f"cannot be loaded ({type(error).__name__})"
-        except (ImportError, OSError, ValueError, RuntimeError) as error:
-            # numpy or sentencepiece missing, an unreadable cache: without this the thread would die unheard
-            self._failure = f"the embedder cannot be loaded ({type(error).__name__})"

