@@ -40,11 +40,8 @@ def memory(home: Path, clock: Days) -> Iterator[Memory]:
 
 def owners(memory: Memory, valid: float | None = None, known: float | None = None) -> list[str]:
     """Values on both axes, by listing; a search must agree."""
-    where = Filter(
-        valid_at=None if valid is None else day(valid),
-        known_at=None if known is None else day(known),
-        layers=("semantic",),
-    )
+    valid_at, known_at = (None if number is None else day(number) for number in (valid, known))
+    where = Filter(valid_at=valid_at, known_at=known_at, layers=("semantic",))
     listed = [item.value for item in memory.items(AGENT, where)]
     searched = [hit.item.value for hit in memory.search(AGENT, "ines omar priya owner", where=where, limit=50).hits]
     assert sorted(listed) == sorted(searched)

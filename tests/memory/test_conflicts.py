@@ -1,6 +1,6 @@
 """Law: a value is replaced by rank of its channel, confidence and time; an agent never overwrites the user."""
 
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -187,7 +187,7 @@ def test_a_chain_is_complete_and_dated(home: Path) -> None:
             say(memory, AGENT, f"editor {at}", at=at * DAY)
         chain = memory.history(AGENT, KEY)
         assert [item.value for item in chain] == [f"editor {at}" for at in range(5)]
-        for old, new in zip(chain, chain[1:], strict=False):
+        for old, new in pairwise(chain):
             assert (old.status, old.superseded_by, old.valid_to) == ("superseded", new.id, new.valid_from)
             assert old.superseded_at == new.recorded_at
         assert memory.history(AGENT, chain[2].id) == chain

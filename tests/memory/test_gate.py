@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from afterwatch.memory import Draft, Layer, Memory, Outcome
@@ -34,6 +34,8 @@ def state(subject: str, value: Any = "vim", **more: Any) -> Draft:
     return Draft(subject=subject, value=value, **more)
 
 
+EMPTY: list[Any] = ["", "  ", "\u202e", [], {}, None]
+VALUES: list[Any] = [0, False, 0.5, [0], {"a": None}, "0"]
 TABLE: list[tuple[Draft, str]] = [
     (Draft("a" * 9), "text_length"),
     (Draft("a" * 10), ""),
@@ -55,8 +57,8 @@ TABLE: list[tuple[Draft, str]] = [
     (state("pref.x", [1] * 2048, text="numbers"), "value_size"),
     (state("pref.x", "a", text="a" * 4096), ""),
     (state("pref.x", "a", text="a" * 4097), "value_size"),
-    *((state("pref.x", value), "value_empty") for value in ("", "  ", "\u202e", [], {}, None)),
-    *((state("pref.x", value), "") for value in (0, False, 0.5, [0], {"a": None}, "0")),
+    *((state("pref.x", value), "value_empty") for value in EMPTY),
+    *((state("pref.x", value), "") for value in VALUES),
     *((state("pref.x", value), "value_type") for value in ({1, 2}, object(), b"bytes")),
     *((state(key), "") for key in ("pref.x", "pref.a.b_c9", "project.x", "user.x", "pref." + "a" * 95, " pref.x ")),
     *(
@@ -125,6 +127,8 @@ def test_labels_are_normalised() -> None:
         assert again[0].importance == wanted
 
 
+@settings(max_examples=40)
+@example(confidence=float("nan"), importance=float("nan"), user=False)
 @given(confidence=st.floats(), importance=st.floats(), user=st.booleans())
 def test_any_number_is_kept_as_a_share(
     confidence: float, importance: float, user: bool, tmp_path_factory: pytest.TempPathFactory

@@ -317,9 +317,9 @@ def steps(examples: int, length: int) -> settings:
 
 
 def test_two_writers_and_a_dictionary_agree() -> None:
-    run_state_machine_as_test(Writers, settings=steps(12, 40))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Writers, settings=steps(8, 40))
 
 
 @pytest.mark.soak
 def test_two_writers_and_a_dictionary_agree_for_long() -> None:
-    run_state_machine_as_test(Writers, settings=steps(300, 120))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Writers, settings=steps(80, 100))

@@ -121,16 +121,16 @@ def test_no_change_reaches_what_is_not_seen(memory: Memory, act: str) -> None:
     """By a user in the shop: an item of the bank, and one of another space, are unknown."""
     view = View(scopes=(SHOP,), channel=Channel.TTY)
     bank = next(item.id for item in memory.items(IN_BANK) if "stable bank" in item.text)
+    calls: dict[str, Callable[[str], object]] = {
+        "cool": lambda item: memory.cool(view, [item]),
+        "warm": lambda item: memory.warm(view, [item]),
+        "keep": lambda item: memory.keep(view, ids=[item]),
+        "confirm": lambda item: memory.confirm(view, item),
+        "rate": lambda item: memory.rate(view, item, "helpful"),
+    }
     for number in (bank, "mem-2024-03-01-099"):
-        call: dict[str, Callable[[], object]] = {
-            "cool": lambda item=number: memory.cool(view, [item]),
-            "warm": lambda item=number: memory.warm(view, [item]),
-            "keep": lambda item=number: memory.keep(view, ids=[item]),
-            "confirm": lambda item=number: memory.confirm(view, item),
-            "rate": lambda item=number: memory.rate(view, item, "helpful"),
-        }
         with pytest.raises(UserError):
-            call[act]()
+            calls[act](number)
     item = memory.get(AGENT, bank)
     assert (item.tier, item.origin) == ("hot", "agent")
 

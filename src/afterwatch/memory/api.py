@@ -6,7 +6,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any, Self
 
-from afterwatch.errors import Unavailable
+from afterwatch.errors import Unavailable, UserError
 from afterwatch.memory import backup as copies
 from afterwatch.memory import index, reading
 from afterwatch.memory.curation import Curator
@@ -100,7 +100,7 @@ class Memory:
     def confirm(self, view: View, item_id: str) -> Outcome:
         """Make an item the user's own; recorded in the audit log."""
         if view.is_user:
-            reading.get(self._spaces.store, replace(view, read=(view.write,)), item_id)  # a wrong id is no act
+            self.get(replace(view, read=(view.write,)), item_id)  # a wrong id is no act
             self._audit("memory.confirm", view, [item_id])
         return self._curator(view).confirm(view, item_id)
 
@@ -133,7 +133,9 @@ class Memory:
     ) -> Found:
         """The best matches, ungated; `explain` keeps each term of the score."""
         limit = self._settings.search_limit if limit is None else limit
-        return self._recall.search(view, question, limit=limit, where=where or Filter(), explain=explain)
+        return self._recall.search(
+            self._spaces.there(view), question, limit=limit, where=where or Filter(), explain=explain
+        )
 
     def relevant(
         self,
@@ -146,7 +148,9 @@ class Memory:
     ) -> Found:
         """What may enter a prompt for this question: gated, warm, current. Often nothing."""
         limit = self._settings.context_limit if limit is None else limit
-        found = self._recall.relevant(view, question, limit=limit, where=where or Filter(), explain=explain)
+        found = self._recall.relevant(
+            self._spaces.there(view), question, limit=limit, where=where or Filter(), explain=explain
+        )
         for space in {hit.item.space for hit in found.hits}:
             store = self._spaces.store(space)
             rows = [hit.item.row for hit in found.hits if hit.item.space == space]
@@ -162,17 +166,17 @@ class Memory:
 
     def candidates(self, view: View, question: str) -> tuple[Sequence[Candidate], dict[int, Item]]:
         """Everything that was weighed for a question in the first space read, with its signals: for fitting."""
-        rated = self._recall.rated(view, question, Filter()).candidates
+        rated = self._recall.rated(self._spaces.there(view), question, Filter()).candidates
         ours = [candidate for candidate in rated if candidate.space == view.read[0]]
         return ours, self._spaces.store(view.read[0]).by_rows(candidate.row for candidate in ours)
 
     def get(self, view: View, item_id: str) -> Item:
         """One item by its id."""
-        return reading.get(self._spaces.store, view, item_id)
+        return reading.get(self._spaces.store, self._spaces.there(view), item_id)
 
     def history(self, view: View, key_or_id: str) -> list[Item]:
         """Every value a key had, oldest first."""
-        return reading.history(self._spaces.store, view, key_or_id)
+        return reading.history(self._spaces.store, self._spaces.there(view), key_or_id)
 
     def items(
         self,
@@ -187,7 +191,7 @@ class Memory:
         now = micros(self._clock.now())
         return reading.listing(
             self._spaces.store,
-            view,
+            self._spaces.there(view),
             where or Filter(),
             limit=limit,
             offset=offset,
@@ -197,15 +201,15 @@ class Memory:
 
     def events(self, view: View, *, item_id: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
         """What happened, newest first: ids and codes."""
-        return reading.events(self._spaces.store, view, item_id=item_id, limit=limit)
+        return reading.events(self._spaces.store, self._spaces.there(view), item_id=item_id, limit=limit)
 
     def stats(self, view: View) -> list[dict[str, Any]]:
         """Counts of each space read."""
-        return reading.stats(self._spaces.store, view)
+        return reading.stats(self._spaces.store, self._spaces.there(view))
 
     def problems(self, view: View) -> dict[str, list[str]]:
         """Integrity of each space read: space → what is wrong (empty when whole)."""
-        return {space: self._spaces.store(space).problems() for space in view.read}
+        return {space: self._spaces.store(space).problems() for space in self._spaces.there(view).read}
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 
@@ -215,6 +219,7 @@ class Memory:
 
     def backup(self, view: View, target: Path) -> None:
         """Write a consistent copy of the space that the view writes."""
+        self._require(view)
         self._audit("memory.backup", view, [view.write])
         copies.backup(self._spaces.store(view.write), target)
 
@@ -233,7 +238,12 @@ class Memory:
             index.start_rebuild(connection, index.signature())
         self._spaces.finish_index(store, progress)
 
+    def _require(self, view: View) -> None:
+        if not self._spaces.exists(view.write):
+            raise UserError(f"nothing is remembered in {view.write}", remedy="`afterwatch memory add …` begins it")
+
     def _curator(self, view: View) -> Curator:
+        self._require(view)
         return Curator(self._spaces.store(view.write), self._clock)
 
     def _audit(self, what: str, view: View, subjects: Sequence[str]) -> None:

@@ -29,9 +29,9 @@ TOPIC_TURNS = 3
 
 _PLACED = """
 SELECT i.row, i.text, i.importance, i.valid_from, i.segment,
-    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position - 2),
-    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position - 1),
-    (SELECT n.row FROM items n WHERE {same} AND n.position = i.position + 1)
+    (SELECT n.row FROM items n WHERE {same} AND n.position < i.position ORDER BY n.position DESC LIMIT 1 OFFSET 1),
+    (SELECT n.row FROM items n WHERE {same} AND n.position < i.position ORDER BY n.position DESC LIMIT 1),
+    (SELECT n.row FROM items n WHERE {same} AND n.position > i.position ORDER BY n.position LIMIT 1)
 FROM items i WHERE i.row IN (SELECT value FROM json_each(?)) AND {wanted}
 """.replace(
     "{same}",
@@ -187,7 +187,7 @@ def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> C
         lent_vector=_lent(found.by_vector, row, before2, before, after) if cosine is not None else None,
         cosine=cosine,
         cover=found.share(own | holds(before or 0, 0) | holds(before2 or 0, 0)),
-        segment=found.by_segment.get(segment or 0, 0.0),
+        segment=found.by_segment.get(segment, 0.0) if segment is not None else None,
         topic=found.topics.get(segment or 0),
         held=found.stems(own, asked.terms),
     )

@@ -52,7 +52,8 @@ _TIME = re.compile(
 class Candidate:
     """An item that may answer, with raw evidence; `lent_*` already hold what its neighbours lend.
 
-    `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there;
+    `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there,
+    both None outside conversations;
     `held` are the stems of the question that the item itself holds.
     """
 
@@ -65,7 +66,7 @@ class Candidate:
     lent_vector: float | None = None
     cosine: float | None = None
     cover: float = 0.0
-    segment: float = 0.0
+    segment: float | None = None
     topic: float | None = None
     held: frozenset[str] = frozenset()
     signals: tuple[float, ...] = ()
@@ -105,19 +106,25 @@ def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: in
     when = _ASKS_WHEN.search(question) is not None
     weights = WEIGHTS[levels.vectors]
     for candidate, name in zip(candidates, speakers, strict=True):
+        keyword = max(0.0, candidate.lent_keyword) / (levels.keyword or 1.0)
         candidate.signals = (
-            math.sqrt(max(0.0, candidate.lent_keyword) / (levels.keyword or 1.0)),
+            math.sqrt(keyword),
             _vector(candidate.lent_vector, levels),
             candidate.cover,
-            candidate.segment / (levels.segment or 1.0),
-            _vector(candidate.topic, levels),
-            float(one is not None and name == one),
+            # an item outside conversations is a conversation of its own
+            keyword if candidate.segment is None else candidate.segment / (levels.segment or 1.0),
+            _vector(candidate.cosine if candidate.segment is None else candidate.topic, levels),
+            float(one is not None and (name == one or (not name and _says(candidate.text, one)))),
             float(not _asks(candidate.text)),
             min(len(candidate.text), LONG_ENOUGH) / LONG_ENOUGH,
             float(when and _speaks_of_time(candidate.text)),
         )
         weighed = sum(map(mul, weights, candidate.signals))
         candidate.score = weighed + math.log(prior(candidate.importance, candidate.valid_from, now))
+
+
+def _says(text: str, name: str) -> bool:
+    return set(name.split()) <= set(_WORD.findall(fold(text)))
 
 
 def prior(importance: float, valid_from: int, now: int) -> float:

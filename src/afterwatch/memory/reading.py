@@ -142,12 +142,13 @@ def history(stores: OpenStore, view: View, subject_or_id: str) -> list[Item]:
 
 
 def events(stores: OpenStore, view: View, *, item_id: str | None, limit: int) -> list[dict[str, Any]]:
-    """What happened, newest first: ids and codes, never texts."""
+    """What happened to the items in view, newest first: ids and codes, never texts."""
     columns = ("seq", "at", "code", "item", "other", "reason", "by", "origin", "write")
-    wanted = Condition("(item = ? OR other = ?)", (item_id, item_id)) if item_id else Condition()
-    seen = in_scope(view)
+    wanted, seen = Condition(), in_scope(view)
     if seen.sql:
-        wanted &= Condition(f"(item IS NULL OR item IN (SELECT id FROM items WHERE {seen.sql}))", seen.values)
+        wanted &= Condition(f"item IN (SELECT id FROM items WHERE {seen.sql})", seen.values)
+    if item_id:
+        wanted &= Condition("(item = ? OR other = ?)", (item_id, item_id))
     found: list[dict[str, Any]] = []
     for space in view.read:
         with stores(space).reading() as connection:

@@ -4,11 +4,14 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afterwatch.errors import Unavailable
 from afterwatch.memory import index
+from afterwatch.memory.files import database_path
+from afterwatch.memory.model import View
 from afterwatch.memory.store import Store
 
 if TYPE_CHECKING:
@@ -56,6 +59,14 @@ class Spaces:
                 self._stores[space] = store
                 self._check_index(store)
             return self._stores[space]
+
+    def there(self, view: View) -> View:
+        """The view without spaces in which nothing was ever written: reading creates none."""
+        return replace(view, read=tuple(space for space in view.read if self.exists(space)))
+
+    def exists(self, space: str) -> bool:
+        """Whether anything was ever written in a space."""
+        return space in self._stores or database_path(self._home, space).exists()
 
     def common(self, space: str) -> set[str]:
         """Terms known to be common in a space, see `keywords.likely_repeats`."""

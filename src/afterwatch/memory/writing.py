@@ -1,6 +1,7 @@
 """Getting drafts ready for the gate: embedding, likely repeats, chunks; and filling in missing vectors."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from afterwatch.memory.admission import Admission, Prepared
@@ -67,7 +68,7 @@ class Writer:
         """Load the embedder, load the matrices of the view, and embed live items that have no vector yet."""
         embedder = self._spaces.embedder(wait=True)
         missing: list[str] = []
-        for space in dict.fromkeys((*view.read, view.write)):
+        for space in dict.fromkeys(self._spaces.there(replace(view, read=(*view.read, view.write))).read):
             store = self._spaces.store(space)
             if embedder is not None and not store.read_only:
                 self._fill(store, embedder, progress)
@@ -106,6 +107,4 @@ def _keep_vectors(store: Store, embedder: "Embedder", rows: Sequence[tuple[int, 
 def _with_masked(outcome: Outcome, masked: int) -> Outcome:
     if not masked or outcome.result is Result.REFUSED:
         return outcome
-    from dataclasses import replace
-
     return replace(outcome, detail=f"{masked} secret(s) were masked before storing")
