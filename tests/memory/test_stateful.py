@@ -92,6 +92,7 @@ class Writers(RuleBasedStateMachine):
         self.saved: list[tuple[Path, Model]] = []
         self.given: set[str] = set()
         self.number = 0
+        self.add(0, False, GLOBAL)  # before the first write there is no space to speak of
 
     def teardown(self) -> None:
         if not hasattr(self, "thread"):
@@ -250,6 +251,7 @@ class Writers(RuleBasedStateMachine):
 
     # -- whole files ------------------------------------------------------------------------------------------------
 
+    @precondition(lambda self: self.model.events)  # of nothing there is no backup
     @rule(by=WRITERS)
     def backup(self, by: int) -> None:
         path = self.folder / f"backup-{len(self.saved)}.db"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afterwatch.bench import retrieval
+from afterwatch.memory import Memory, View
 from afterwatch.memory.embedders import Embedder, load
 from afterwatch.memory.ranking import SIGNALS
 from afterwatch.security.reading import safe_read
@@ -28,11 +29,15 @@ def lists(text: str, numbers: Sequence[int], model: Embedder | None) -> Iterator
     for sample in retrieval.samples(text, numbers):
         turns = list(retrieval.turns_of(sample["conversation"]))
         with retrieval.filled(turns, model, "now") as (memory, view):
-            for question, gold in retrieval.questions(sample, {turn.id for turn in turns}):
-                candidates, items = memory.candidates(view, question)
-                right = np.array([float(bool(gold & set(items[c.row].sources))) for c in candidates])
-                if right.sum():
-                    yield np.array([c.signals for c in candidates]), right / right.sum()
+            asked = retrieval.questions(sample, {turn.id for turn in turns})
+            found = [_weighed(memory, view, question, gold) for question, gold in asked]
+        yield from ((signals, right / right.sum()) for signals, right in found if right.sum())
+
+
+def _weighed(memory: Memory, view: View, question: str, gold: set[str]) -> tuple[Floats, Floats]:
+    candidates, items = memory.candidates(view, question)
+    right = [float(bool(gold & set(items[candidate.row].sources))) for candidate in candidates]
+    return np.array([candidate.signals for candidate in candidates]), np.array(right)
 
 
 def fit(questions: Sequence[tuple[Floats, Floats]]) -> Floats:

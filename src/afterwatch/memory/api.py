@@ -209,7 +209,8 @@ class Memory:
 
     def problems(self, view: View) -> dict[str, list[str]]:
         """Integrity of each space read: space → what is wrong (empty when whole)."""
-        return {space: self._spaces.store(space).problems() for space in self._spaces.there(view).read}
+        there = self._spaces.there(view).read
+        return {space: self._spaces.store(space).problems() if space in there else [] for space in view.read}
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ class Recall:
     def rated(self, view: View, question: str, where: Filter, also: Condition = ANY) -> Rated:
         """The candidates of all spaces of the view, rated against each other."""
         question = question[:LONGEST_QUESTION]
-        rated = Rated(micros(self._clock.now()))
+        rated = Rated(micros(self._clock.now()), degraded=dict.fromkeys(self._spaces.lacking()))
         vector = self._vector(question)
         for space in dict.fromkeys(view.read):
             final = in_time(where, rated.now) & also

@@ -83,15 +83,17 @@ class Spaces:
         found = []
         if not index.ready(connection, self._signature):
             found.append("index: rebuilding, some items cannot be found by keyword yet")
-        if self._embedder is None:
-            found.append("vectors: none")
-        elif self._embedder.state is not None:
-            found.append(f"vectors: {self._embedder.state}")
-        elif self._lacks_vectors(store, connection):
+        found += self.lacking()
+        if len(found) == 0 and self._lacks_vectors(store, connection):
             found.append("vectors: some items have none yet")
         if store.read_only:
             found.append("store: read-only")
         return tuple(found)
+
+    def lacking(self) -> tuple[str, ...]:
+        """Why there are no vectors, if there are none."""
+        state = "none" if self._embedder is None else self._embedder.state
+        return (f"vectors: {state}",) if state is not None else ()
 
     def matrix(self, store: Store, connection: sqlite3.Connection) -> "Matrix | None":
         """The vectors of a space, up to date with this transaction; None without an embedder or any vector of it."""

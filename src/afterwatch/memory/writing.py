@@ -67,7 +67,7 @@ class Writer:
     def warm_up(self, view: View, progress: Callable[[int, int], None] | None) -> tuple[str, ...]:
         """Load the embedder, load the matrices of the view, and embed live items that have no vector yet."""
         embedder = self._spaces.embedder(wait=True)
-        missing: list[str] = []
+        missing = list(self._spaces.lacking())
         for space in dict.fromkeys(self._spaces.there(replace(view, read=(*view.read, view.write))).read):
             store = self._spaces.store(space)
             if embedder is not None and not store.read_only:
