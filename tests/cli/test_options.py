@@ -7,7 +7,7 @@ import pytest
 from afterwatch.cli.options import Category, Verdict, moment
 from afterwatch.errors import UserError
 from afterwatch.memory.curation import VERDICTS
-from afterwatch.memory.gate import CATEGORIES
+from afterwatch.memory.intake import CATEGORIES
 from tests.conftest import Run
 
 

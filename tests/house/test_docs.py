@@ -20,7 +20,7 @@ SETS_UP = ("echo", "printf", "mkdir", "cat")  # lines that prepare an example ru
 
 # Examples that do not run: "page: first line" -> reason. Few, and each a decision.
 NOT_RUN: dict[str, str] = {
-    "cli.md: afterwatch bench retrieval locomo10.json --conversations 6-10 --timeline anchored": "the data are not ours",
+    "cli.md: afterwatch bench retrieval locomo10.json --conversations 6-10 --timeline anchored": "not our data",
 }
 NOT_RUN_AT_MOST = 6
 MARK = "<!-- not run -->"

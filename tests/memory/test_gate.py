@@ -1,235 +1,144 @@
-"""Law: what may enter is decided by closed rules; each refusal has a code, leaves an event, and holds no text."""
+"""Law: into a prompt comes what the question names, or is about; a word in passing is not enough."""
 
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from afterwatch.memory import Draft, Layer, Memory, Outcome
-from afterwatch.memory.gate import Refusal, check
-from afterwatch.memory.model import AGENT as BY_AGENT
-from afterwatch.memory.model import ORIGINS
-from afterwatch.memory.model import USER as BY_USER
-from afterwatch.memory.settings import MemorySettings
-from tests.memory.support import AGENT, USER, connect, events_of, everything, keywords_only
+from afterwatch.memory.gate import CAUTIOUS, Evidence, Gate, Verdict, about, admit, ask, gate_for, stems_of
+from afterwatch.memory.index import Stemmer
+from afterwatch.memory.keywords import Term
+from afterwatch.memory.words import columns
 
-SETTINGS = MemorySettings()
-
-
-def judged(draft: Draft, origin: str = BY_AGENT, settings: MemorySettings = SETTINGS) -> str:
-    """The code of the refusal, or nothing."""
-    found = check(draft, origin, settings)
-    return found.code if isinstance(found, Refusal) else ""
+ITEMS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "billing": (("billing service", "invoicer"), "Invoices are sent by the billing service each Monday."),
+    "queue": (("rabbit", "message queue"), "RabbitMQ carries the events between the services."),
+    "billing queue": (("billing backlog",), "The billing service reads its backlog from Rabbit."),
+    "colour": (("house colours",), "Slides use dark green on white."),
+}
+STEM = Stemmer()
+WORDS = gate_for(None)
 
 
-def lesson(**more: Any) -> Draft:
-    return Draft("Drain nodes before a reboot", Layer.LESSON, **{"category": "tool", **more})
+def seen(
+    question: str,
+    items: Mapping[str, tuple[tuple[str, ...], str]] = ITEMS,
+    *,
+    gate: Gate = WORDS,
+    cosines: Mapping[str, float] | None = None,
+    near: Mapping[str, Sequence[str]] | None = None,
+    rows: int = 30,
+) -> dict[str, Verdict]:
+    """The verdict on each item."""
+    everything = {
+        name: about(None, aliases, stems_of(text, STEM), STEM, (cosines or {}).get(name))
+        for name, (aliases, text) in items.items()
+    }
+    stems = STEM(columns(question).words.split())
+    held = [one.stems.union(*(name.stems for name in one.names)) for one in everything.values()]
+    terms = [Term(one, one, sum(one in stems for stems in held)) for one in dict.fromkeys(stems)]
+    asked = ask(question, terms, rows, STEM, near)
+    return dict(zip(everything, admit(asked, list(everything.values()), gate), strict=True))
 
 
-def state(subject: str, value: Any = "vim", **more: Any) -> Draft:
-    return Draft(subject=subject, value=value, **more)
+def admitted(question: str, items: Mapping[str, tuple[tuple[str, ...], str]] = ITEMS, **more: object) -> list[str]:
+    return [name for name, verdict in seen(question, items, **more).items() if verdict.admitted]  # type: ignore[arg-type]
 
 
-EMPTY: list[Any] = ["", "  ", "\u202e", [], {}, None]
-VALUES: list[Any] = [0, False, 0.5, [0], {"a": None}, "0"]
-TABLE: list[tuple[Draft, str]] = [
-    (Draft("a" * 9), "text_length"),
-    (Draft("a" * 10), ""),
-    (Draft("a" * 2000), ""),
-    (Draft("a" * 2001), "text_length"),
-    (Draft("  " + "a" * 9 + "  "), "text_length"),
-    (Draft("\0\u202e" + "a" * 9), "text_length"),
-    (Draft("猫" * 2000), ""),
-    (Draft(""), "text_length"),
-    (Draft("", imported=True), "text_length"),
-    (Draft("a", imported=True), ""),
-    (Draft("a" * 20_000, imported=True), ""),
-    (Draft("a" * 20_001, imported=True), "text_length"),
-    (state("pref.x", "a" * 4094), ""),  # with its quotes 4096 bytes of JSON
-    (state("pref.x", "a" * 4095), "value_size"),
-    (state("pref.x", "é" * 2047), ""),
-    (state("pref.x", "é" * 2048), "value_size"),
-    (state("pref.x", [1] * 2047, text="numbers"), ""),
-    (state("pref.x", [1] * 2048, text="numbers"), "value_size"),
-    (state("pref.x", "a", text="a" * 4096), ""),
-    (state("pref.x", "a", text="a" * 4097), "value_size"),
-    *((state("pref.x", value), "value_empty") for value in EMPTY),
-    *((state("pref.x", value), "") for value in VALUES),
-    *((state("pref.x", value), "value_type") for value in ({1, 2}, object(), b"bytes")),
-    *((state(key), "") for key in ("pref.x", "pref.a.b_c9", "project.x", "user.x", "pref." + "a" * 95, " pref.x ")),
-    *(
-        (state(key), "key_format")
-        for key in ("", "p", "Pref.x", "pref.X", "pref..x", ".pref", "pref.", "pref x", "pref-x", "9pref.x", "préf.x")
-    ),
-    *((state(key), "key_format") for key in ("pref." + "a" * 96, "_pref.x", "pref.x_", "pref.x\0y", "pref.x\ny")),
-    *((state(key), "key_prefix") for key in ("pref", "prefx.y", "other.x", "system.x", "host.ip")),
-    (state("pref.x", confidence=0.8), ""),
-    (state("pref.x", confidence=0.79), "low_confidence"),
-    (state("pref.x", confidence=0.7999999), "low_confidence"),
-    (state("pref.x", confidence=float("nan")), "low_confidence"),
-    (lesson(confidence=0.8), ""),
-    (lesson(confidence=0.79), "low_confidence"),
-    (Draft("Knowledge needs no confidence", confidence=0.0), ""),
-    (Draft("Knowledge needs no confidence", confidence=float("nan")), ""),
-    *((lesson(category=category), "") for category in ("tool", "preference", "knowledge")),
-    *((lesson(category=category), "category") for category in (None, "", "Tool", "other")),
-    (lesson(negative="n" * 2000), ""),
-    (lesson(negative="n" * 2001), "text_length"),
-    *((Draft("An epistemic word is closed", epistemic=word), "") for word in ("confirmed", "unknown", None)),
-    (Draft("An epistemic word is closed", epistemic="sure"), "epistemic"),
-]
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("who looks after the billing service?", ["billing"]),
+        ("INVOICER?", ["billing"]),
+        ("the message that a queue lost", ["queue"]),
+        ("how do I configure it?", []),
+        ("", []),
+        ("which colours has the house?", ["colour"]),
+    ],
+)
+def test_a_whole_name_close_together_admits(question: str, wanted: list[str]) -> None:
+    assert admitted(question) == wanted
 
 
-@pytest.mark.parametrize(("draft", "code"), TABLE, ids=[str(at) for at in range(len(TABLE))])
-def test_boundaries(draft: Draft, code: str) -> None:
-    assert judged(draft) == code
+def test_words_of_a_name_far_apart_are_no_name() -> None:
+    question = "a message came from Anna about lunch on Friday at noon near Berlin and somebody stood in a queue"
+    assert admitted(question) == []
 
 
-def test_extra_and_reserved_prefixes() -> None:
-    extra = MemorySettings(extra_prefixes=("host", "system"))
-    assert judged(state("host.ip"), BY_AGENT, extra) == ""
-    assert judged(state("hosts.ip"), BY_AGENT, extra) == "key_prefix"
-    assert judged(state("system.motd"), BY_AGENT, extra) == "reserved_prefix"
-    assert judged(state("system.motd"), BY_USER, extra) == ""
+def test_a_name_in_a_long_question_admits() -> None:
+    rambling = "so I was wondering, since the team had a debate about deadlines and holidays last autumn, whether "
+    assert admitted(rambling * 4 + "the invoicer may be moved") == ["billing"]
 
 
-def test_the_user_needs_no_confidence_and_no_one_else_has_that() -> None:
-    sure = MemorySettings(confidence=1.0)
-    for origin in sorted(set(ORIGINS.values())):
-        for draft in (state("pref.x", confidence=0.1), lesson(confidence=0.1)):
-            assert judged(draft, origin) == ("" if origin == BY_USER else "low_confidence")
-        assert judged(state("pref.x", confidence=0.99), origin, sure) == ("" if origin == BY_USER else "low_confidence")
+def test_a_word_that_names_one_item_does_not_admit_another_that_mentions_it() -> None:
+    verdicts = seen("what is rabbit for?")
+    assert verdicts["queue"].way == "named"
+    assert not verdicts["billing queue"].admitted
 
 
-def test_labels_are_normalised() -> None:
-    draft = Draft(
-        "A text with many labels",
-        importance=7,
-        tags=["  Red ", "red", "", "\0", "x" * 60, *(f"t{at}" for at in range(20))],
-        aliases=["Alias", "Alias ", "alias", "y" * 120, *(f"a{at}" for at in range(30))],
-        confidence=5,
-        source="s" * 300,
-    )
-    found = check(draft, BY_AGENT, SETTINGS)
-    assert not isinstance(found, Refusal)
-    cleaned = found[0]
-    assert cleaned.importance == cleaned.confidence == 1.0
-    assert cleaned.tags == ("red", "x" * 50, *(f"t{at}" for at in range(8)))
-    assert cleaned.aliases == ("Alias", "alias", "y" * 100, *(f"a{at}" for at in range(17)))
-    assert cleaned.source == "s" * 200
-    for given_, wanted in ((-1.0, 0.0), (0.3, 0.3), (float("nan"), 0.5), (float("inf"), 1.0)):
-        again = check(Draft("A text with many labels", importance=given_), BY_AGENT, SETTINGS)
-        assert not isinstance(again, Refusal)
-        assert again[0].importance == wanted
+def test_without_names_the_text_is_evidence() -> None:
+    bare = {name: ((), text) for name, (_, text) in ITEMS.items()}
+    assert admitted("does the billing backlog sit in rabbit?", bare) == ["billing queue"]
+    assert admitted("does the weather in Lisbon change the billing?", bare) == []
 
 
-@settings(max_examples=40)
-@example(confidence=float("nan"), importance=float("nan"), user=False)
-@given(confidence=st.floats(), importance=st.floats(), user=st.booleans())
-def test_any_number_is_kept_as_a_share(
-    confidence: float, importance: float, user: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with keywords_only(tmp_path_factory.mktemp("numbers")) as memory:
-        view = USER if user else AGENT
-        outcome = memory.add(view, "The zebra crossing is closed", confidence=confidence, importance=importance)
-        item = memory.get(AGENT, outcome.id or "")
-        assert 0 <= item.importance <= 1
-        assert 0 <= item.confidence <= 1
+def test_a_common_word_alone_is_no_name() -> None:
+    items = {"a": (("setup",), "It was set up in May."), "b": (("question",), "Ask Jo.")}
+    assert admitted("a question about the setup of nginx", items) == []
 
 
-# --- secrets ----------------------------------------------------------------------------------------
+def test_a_name_that_many_items_hold_tells_nothing() -> None:
+    items = {str(n): (("shop",), f"Fact {n} of the shop.") for n in range(40)}
+    assert admitted("where is the shop?", items, rows=40) == []
 
 
-def secrets() -> list[str]:
-    """Made up at run time, so that no scanner takes this file for a leak."""
-    return ["gh" + "p_" + "aZ4bY7cX1dW9" * 3, "AK" + "IA" + "QWERTYUIOPASDFG2"]
+def test_a_guessed_spelling_counts_for_names_only() -> None:
+    near = {STEM(["invoicr"])[0]: ["invoicer"]}
+    assert admitted("invoicr down", near=near) == ["billing"]
+    bare = {name: ((), text) for name, (_, text) in ITEMS.items()}
+    assert admitted("invoicr down", bare, near=near) == []
 
 
-def stored_bytes(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
+def test_a_script_without_spaces_is_matched_as_it_is_written() -> None:
+    items = {"猫": (("三毛猫",), "名前はタマ。"), "犬": (("柴犬",), "散歩は朝。")}
+    assert admitted("三毛猫の名前は?", items) == ["猫"]
 
 
-@pytest.mark.parametrize("secret", secrets(), ids=["token", "key id"])
-def test_secrets_are_masked_before_anything_is_stored(home: Path, secret: str) -> None:
-    with keywords_only(home) as memory:
-        outcomes = memory.add_many(
-            USER,
-            [
-                Draft(f"The deploy token is {secret} for the shop", quote=f"token {secret}", source=f"log {secret}"),
-                Draft(f"Turn of a run with {secret} in its name", conversation=f"c {secret}", source_run=secret),
-                Draft("Labels are no hiding place", tags=[secret], aliases=[f"token {secret}"], inspired_by=secret),
-                Draft(subject="pref.token", value={secret: [secret, {"deep": secret}]}),
-                Draft(f"Never paste {secret}", Layer.LESSON, category="tool", negative=f"paste {secret}"),
-            ],
-        )
-        assert [outcome.stored for outcome in outcomes] == [True] * 5
-        assert all("masked" in outcome.detail for outcome in outcomes)
-        assert all("REDACTED" in str(item) for item in everything(memory).values())
-        memory.add(USER, secret[:9])
-    data = stored_bytes(home)
-    assert secret.encode() not in data
-    assert secret.lower().encode() not in data
+def test_meaning_admits_at_the_threshold_and_falls_behind_the_best() -> None:
+    gate = Gate(0.5, 0.3, 0.6, 0.8)
+    cosines = {"billing": 0.45, "queue": 0.6, "billing queue": 0.9, "colour": 0.73}
+    verdicts = seen("quelque chose de semblable", gate=gate, cosines=cosines)
+    assert [name for name, one in verdicts.items() if one.admitted] == ["billing queue", "colour"]
+    assert "cosine 0.60" in verdicts["queue"].why
+    assert "far behind" in verdicts["queue"].why
 
 
-def test_what_was_said_again_is_masked_before_it_is_compared(home: Path) -> None:
-    one, other = ("gh" + "p_" + letters * 3 for letters in ("aZ4bY7cX1dW9", "mN3bV6cX8zL1"))
-    with keywords_only(home) as memory:
-        first = memory.add(AGENT, f"The deploy token is {one} for the shop")
-        assert memory.add(AGENT, f"The deploy token is {other} for the shop").id == first.id
+def test_where_something_is_named_meaning_does_not_bring_other_named_items() -> None:
+    gate = Gate(0.5, 0.3, 0.6, 0.5)
+    assert admitted("invoicer", gate=gate, cosines=dict.fromkeys(ITEMS, 0.9)) == ["billing"]
 
 
-# --- events -----------------------------------------------------------------------------------------
+def test_a_subject_names_its_item() -> None:
+    one = about("pref.code_editor", (), (), STEM)
+    assert [name.stems for name in one.names] == [tuple(STEM(["code", "editor"]))]
 
 
-def acts(memory: Memory) -> list[tuple[str, Callable[[], list[Outcome]]]]:
-    """One act of each kind, with the event it must leave."""
-    zebra = "The zebra crossing is closed on Mondays"
-
-    def one(call: Callable[[], Outcome]) -> Callable[[], list[Outcome]]:
-        return lambda: [call()]
-
-    def first(subject: str) -> str:
-        return memory.history(AGENT, subject)[-1].id
-
-    return [
-        ("add", one(lambda: memory.add(AGENT, zebra, source="mail"))),
-        ("refused", one(lambda: memory.add(AGENT, "stripes"))),
-        ("merge", one(lambda: memory.add(AGENT, zebra, source="phone"))),
-        ("add", one(lambda: memory.remember(AGENT, "pref.editor", "quagga", valid_from=2))),
-        ("corroborate", one(lambda: memory.remember(USER, "pref.editor", "quagga"))),
-        ("refused", one(lambda: memory.remember(AGENT, "pref.editor", "okapi"))),
-        ("add", one(lambda: memory.add(AGENT, "Our editor is quagga on all hosts"))),
-        ("supersede", one(lambda: memory.remember(USER, "pref.editor", "okapi"))),
-        ("nominate", one(lambda: memory.add(AGENT, "The zebra crossing is closed on Sundays"))),
-        ("keep", lambda: memory.keep(USER, ids=[i.id for i in everything(memory).values() if "hosts" in i.text])),
-        ("confirm-request", one(lambda: memory.confirm(AGENT, first("pref.editor")))),
-        ("confirm", one(lambda: memory.confirm(USER, memory.items(AGENT)[0].id))),
-        ("cool-request", lambda: memory.cool(AGENT, [first("pref.editor")])),
-        ("cool", lambda: memory.cool(USER, [first("pref.editor")])),
-        ("warm", lambda: memory.warm(AGENT, [first("pref.editor")])),
-        ("add", one(lambda: memory.learn(USER, "Feed okapis leaves", category="knowledge", negative="feed grass"))),
-        ("cool", lambda: memory.add_many(AGENT, [Draft(f"{at} okapis in the pen", imported=True) for at in range(9)])),
-    ]
+def test_an_unknown_embedder_gets_the_cautious_gate() -> None:
+    assert gate_for("somebody/else") == CAUTIOUS
+    assert gate_for(None, tokenizer=99) == CAUTIOUS
+    assert CAUTIOUS.cosine is not None
+    assert gate_for("use-multilingual-3").cosine is not None
+    assert CAUTIOUS.cosine > (gate_for("use-multilingual-3").cosine or 0)
 
 
-def test_every_change_leaves_an_event_without_text(home: Path) -> None:
-    texts = "zebra quagga okapi crossing mondays sundays hosts stripes leaves grass editor mail phone pref".split()
-    wanted: list[str] = []
-    with keywords_only(home, cap=6) as memory:
-        for code, act in acts(memory):
-            outcomes = act()
-            assert outcomes
-            assert all(outcome.event is not None for outcome in outcomes), code
-            wanted.append(code)
-        assert set(wanted) <= events_of(memory).keys()
-    with closing(connect(home)) as connection:
-        names = [row[1] for row in connection.execute("PRAGMA table_info(events)")]
-        rows = connection.execute(f"SELECT {', '.join(names)} FROM events").fetchall()
-        linked = connection.execute("SELECT count(*) FROM events WHERE item IS NULL AND code != 'refused'").fetchone()
-    assert linked == (0,)
-    said = " ".join(str(value) for row in rows for value in row).lower()
-    assert [text for text in texts if text in said] == []
+def test_fifty_candidates_take_little_time() -> None:
+    names = [f"service number{n} of{n} the{n} shop{n}" for n in range(50)]
+    evidence: list[Evidence] = [about(None, (name,) * 1, stems_of(name, STEM), STEM, 0.3) for name in names]
+    text = " ".join(f"word{n} service" for n in range(60))
+    terms = [Term(word, stem, 3) for word in dict.fromkeys(text.split()) for stem in STEM([word])]
+    took = []
+    for _ in range(5):
+        started = time.perf_counter()
+        admit(ask(text, terms, 1000, STEM), evidence, WORDS)
+        took.append(time.perf_counter() - started)
+    assert min(took) < 0.02  # 1 ms where it was written; a loaded machine is slower

@@ -1,4 +1,4 @@
-"""Fits the constants of `memory.gating` on one half of PrecisionMemBench and reports on the other.
+"""Fits the constants of `memory.gate` on one half of PrecisionMemBench and reports on the other.
 
     python -m afterwatch.bench.fit_gate FOLDER
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from afterwatch.bench.precision import Case, Seeded, expected_of, is_persona, is_question, read, view_of
 from afterwatch.memory import keywords
 from afterwatch.memory.embedders import Embedder, load
-from afterwatch.memory.gating import Evidence, Gate, Question, about, admit, ask, stems_of
+from afterwatch.memory.gate import Evidence, Gate, Question, about, admit, ask, stems_of
 from afterwatch.memory.model import Item
 from afterwatch.memory.reading import Filter
 from afterwatch.memory.spaces import Spaces

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from afterwatch.memory import index
-from afterwatch.memory.gate import Refusal, canonical, check, kind_of
 from afterwatch.memory.index import Stemmer
+from afterwatch.memory.intake import Refusal, canonical, check, kind_of
 from afterwatch.memory.keywords import likely_repeats
 from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, Tier, View, local_date, micros
 from afterwatch.memory.sameness import Sameness, compare, normalise, thresholds_for

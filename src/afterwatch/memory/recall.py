@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from afterwatch.memory import gating, keywords, ranking, spelling
+from afterwatch.memory import gate, keywords, ranking, spelling
 from afterwatch.memory.gather import Asked, Where, gather
 from afterwatch.memory.keywords import Term
 from afterwatch.memory.model import Item, View, micros
@@ -92,15 +92,15 @@ class Recall:
 
     def _verdicts(
         self, question: str, rated: Rated, best: Sequence[Candidate], items: Sequence[Item]
-    ) -> list[gating.Verdict]:
+    ) -> list[gate.Verdict]:
         stem, embedder = self._spaces.stem, self._spaces.embedder()
-        asked = gating.ask(question[:LONGEST_QUESTION], rated.terms.values(), rated.rows, stem, rated.near)
+        asked = gate.ask(question[:LONGEST_QUESTION], rated.terms.values(), rated.rows, stem, rated.near)
         evidence = [
-            gating.about(item.subject, item.aliases, one.held, stem, one.cosine)
+            gate.about(item.subject, item.aliases, one.held, stem, one.cosine)
             for one, item in zip(best, items, strict=True)
         ]
         vectors = embedder.id if embedder is not None and rated.levels.vectors else None
-        return gating.admit(asked, evidence, gating.gate_for(vectors))
+        return gate.admit(asked, evidence, gate.gate_for(vectors))
 
     def rated(self, view: View, question: str, where: Filter, also: Condition = ANY) -> Rated:
         """The candidates of all spaces of the view, rated against each other."""

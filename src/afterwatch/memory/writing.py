@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from afterwatch.memory.admission import Admission, Prepared
-from afterwatch.memory.gate import Refusal
+from afterwatch.memory.intake import Refusal
 from afterwatch.memory.model import Draft, Outcome, Result, View
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.spaces import Spaces
