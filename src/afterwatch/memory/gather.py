@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from afterwatch.memory import keywords
 from afterwatch.memory.keywords import Term
-from afterwatch.memory.ranking import Candidate, Levels, named, speaker
+from afterwatch.memory.ranking import Candidate, Levels, named, speakers
 from afterwatch.memory.reading import Condition
 
 if TYPE_CHECKING:
     from afterwatch.memory.vectors import Matrix, Vector
 
-BY_WORDS = 300
-BY_VECTOR = 300
+BY_WORDS = 200
+BY_VECTOR = 200
 BY_SEGMENT = 10
 """Segments whose turns all become candidates; the scores of five times as many are known."""
 
@@ -99,8 +99,9 @@ def gather(
     rows_seen = set(found.by_words) | _turns_of(connection, list(found.by_segment)[:BY_SEGMENT])
     if matrix is not None and asked.vector is not None:
         near = matrix.nearest(connection, asked.vector, BY_VECTOR, where.narrow)
-        rows_seen.update(near.rows)
-        _raise_vector_levels(levels, near.mean, near.top)
+        if near.rows:  # vectors of items out of view say nothing
+            rows_seen.update(near.rows)
+            _raise_vector_levels(levels, near.mean, near.top)
     placed = _place(connection, rows_seen, where.all)
     if matrix is not None and asked.vector is not None:
         everyone = {row for one in placed for row in (one[0], *one[5:]) if row is not None}
@@ -159,7 +160,7 @@ def _cover(connection: sqlite3.Connection, asked: Asked, placed: list[_Placed], 
 
     Names of speakers have no share: nearly every turn of theirs holds them.
     """
-    names = {word for name in named(asked.text, {speaker(one[1]) for one in placed}) for word in name.split()}
+    names = {word for name in named(asked.text, speakers(one[1] for one in placed)) for word in name.split()}
     weights = [0.0 if term.text in names else _rarity(term.rows, asked.rows) for term in asked.terms]
     whole = math.fsum(weights) or 1.0
     found.shares = [weight / whole for weight in weights]
@@ -174,22 +175,28 @@ def _rarity(held: int, rows: int) -> float:
 
 def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> Candidate:
     row, text, importance, valid_from, segment, before2, before, after = placed
-    holds = found.holds.get
-    own = holds(row, 0)
-    cosine = found.by_vector.get(row)
+    own = mask = found.holds.get(row, 0)
+    if segment is not None:
+        mask |= found.holds.get(before or 0, 0) | found.holds.get(before2 or 0, 0)
+        lent_keyword = _lent(found.by_words, row, before2, before, after)
+    else:
+        lent_keyword = found.by_words.get(row, 0.0)
+    cosine = lent_vector = found.by_vector.get(row)
+    if cosine is not None and segment is not None:
+        lent_vector = _lent(found.by_vector, row, before2, before, after)
     return Candidate(
-        row=row,
-        space=space,
-        text=text,
-        importance=importance,
-        valid_from=valid_from,
-        lent_keyword=_lent(found.by_words, row, before2, before, after),
-        lent_vector=_lent(found.by_vector, row, before2, before, after) if cosine is not None else None,
-        cosine=cosine,
-        cover=found.share(own | holds(before or 0, 0) | holds(before2 or 0, 0)),
-        segment=found.by_segment.get(segment, 0.0) if segment is not None else None,
-        topic=found.topics.get(segment or 0),
-        held=found.stems(own, asked.terms),
+        row,
+        space,
+        text,
+        importance,
+        valid_from,
+        lent_keyword,
+        lent_vector,
+        cosine,
+        found.share(mask),
+        found.by_segment.get(segment, 0.0) if segment is not None else None,
+        found.topics.get(segment) if segment is not None else None,
+        found.stems(own, asked.terms),
     )
 
 

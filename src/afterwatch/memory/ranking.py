@@ -7,7 +7,7 @@ The logarithm of importance and recency is added, so both multiply odds; then di
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
@@ -86,41 +86,56 @@ class Levels:
     speakers: set[str] = field(default_factory=set)
 
 
-def speaker(text: str) -> str:
-    """The folded name before the first colon, or nothing."""
-    found = _SPEAKER.match(text) if ":" in text[:42] else None
-    return fold(found.group(1)) if found else ""
+def speakers(texts: Iterable[str]) -> list[str]:
+    """Of each text the folded name before its first colon, or nothing."""
+    known: dict[str, str] = {"": ""}
+    return [_speaker(text, known) for text in texts]
 
 
-def named(question: str, speakers: Sequence[str] | set[str]) -> list[str]:
+def _speaker(text: str, known: dict[str, str]) -> str:
+    start = text[: text.find(": ", 0, 42) + 2] if ": " in text[:42] else ""
+    if start not in known:
+        found = _SPEAKER.match(start)
+        known[start] = fold(found.group(1)) if found else ""
+    return known[start]
+
+
+def named(question: str, names: Iterable[str]) -> list[str]:
     """The speakers whose whole name stands in the question."""
     said = set(_WORD.findall(fold(question)))
-    return [name for name in speakers if name and set(_WORD.findall(name)) <= said]
+    return [name for name in dict.fromkeys(names) if name and set(_WORD.findall(name)) <= said]
 
 
 def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: int) -> None:
     """Fill in signals and score of every candidate."""
-    speakers = [speaker(candidate.text) for candidate in candidates]
-    names = named(question, set(speakers))
+    said_by = speakers(candidate.text for candidate in candidates)
+    names = named(question, said_by)
     one = names[0] if len(names) == 1 else None
     when = _ASKS_WHEN.search(question) is not None
     weights = WEIGHTS[levels.vectors]
-    for candidate, name in zip(candidates, speakers, strict=True):
-        keyword = max(0.0, candidate.lent_keyword) / (levels.keyword or 1.0)
+    priors: dict[tuple[float, int], float] = {}
+    by_keyword, by_segment = 1 / (levels.keyword or 1.0), 1 / (levels.segment or 1.0)
+    mean, by_vector = levels.cosine_mean, 1 / ((levels.cosine_max - levels.cosine_mean) or 1.0)
+    for candidate, name in zip(candidates, said_by, strict=True):
+        text, segment = candidate.text, candidate.segment
+        keyword = max(0.0, candidate.lent_keyword) * by_keyword
+        lent, topic = candidate.lent_vector, candidate.topic if segment is not None else candidate.cosine
         candidate.signals = (
             math.sqrt(keyword),
-            _vector(candidate.lent_vector, levels),
+            (lent - mean) * by_vector if lent is not None else 0.0,
             candidate.cover,
             # an item outside conversations is a conversation of its own
-            keyword if candidate.segment is None else candidate.segment / (levels.segment or 1.0),
-            _vector(candidate.cosine if candidate.segment is None else candidate.topic, levels),
-            float(one is not None and (name == one or (not name and _says(candidate.text, one)))),
-            float(not _asks(candidate.text)),
-            min(len(candidate.text), LONG_ENOUGH) / LONG_ENOUGH,
-            float(when and _speaks_of_time(candidate.text)),
+            segment * by_segment if segment is not None else keyword,
+            (topic - mean) * by_vector if topic is not None else 0.0,
+            float(one is not None and (name == one or (not name and _says(text, one)))),
+            float(not _asks(text)),
+            min(len(text), LONG_ENOUGH) / LONG_ENOUGH,
+            float(when and _speaks_of_time(text)),
         )
-        weighed = sum(map(mul, weights, candidate.signals))
-        candidate.score = weighed + math.log(prior(candidate.importance, candidate.valid_from, now))
+        key = (candidate.importance, candidate.valid_from)
+        if key not in priors:
+            priors[key] = math.log(prior(*key, now))
+        candidate.score = sum(map(mul, weights, candidate.signals)) + priors[key]
 
 
 def _says(text: str, name: str) -> bool:
@@ -159,7 +174,7 @@ def _word_bits(pool: Sequence[Candidate]) -> list[int]:
     found = []
     for candidate in pool:
         bits = 0
-        for word in _WORD.findall(fold(candidate.text)):
+        for word in candidate.text.lower().split():
             bits |= 1 << known.setdefault(word, len(known))
         found.append(bits)
     return found
@@ -167,12 +182,12 @@ def _word_bits(pool: Sequence[Candidate]) -> list[int]:
 
 def _diverse(worth: Sequence[float], words: Sequence[int], limit: int) -> list[int]:
     """Greedy MMR: each place goes to the best worth less the likeness (Jaccard) to what is chosen already."""
+    value = list(worth)
     likeness = [0.0] * len(worth)
     left = list(range(len(worth)))
     chosen: list[int] = []
     while left and len(chosen) < limit:
-        # left keeps the order of the scores, and max takes the first of equals
-        best = max(left, key=lambda at: round(worth[at] - DIVERSITY * likeness[at], 9))
+        best = max(left, key=value.__getitem__)  # of equals the first, which is the better by score
         left.remove(best)
         chosen.append(best)
         mine = words[best]
@@ -180,13 +195,8 @@ def _diverse(worth: Sequence[float], words: Sequence[int], limit: int) -> list[i
             like = (mine & words[at]).bit_count() / ((mine | words[at]).bit_count() or 1)
             if like > likeness[at]:
                 likeness[at] = like
+                value[at] = worth[at] - DIVERSITY * like
     return chosen
-
-
-def _vector(cosine: float | None, levels: Levels) -> float:
-    if cosine is None:
-        return 0.0
-    return (cosine - levels.cosine_mean) / ((levels.cosine_max - levels.cosine_mean) or 1.0)
 
 
 def _speaks_of_time(text: str) -> bool:

@@ -57,6 +57,8 @@ class Bundled:
         self._pieces = sentencepiece.SentencePieceProcessor(model_file=str(files["sp.model"]))
         self._arrays = _unpacked(files["weights.npz"], cache)
         self._joined = np.concatenate([self._arrays[f"proj{width}"] for width, _ in BRANCHES], axis=1)
+        self._joined_gain = np.concatenate([self._arrays[f"ln_g{width}"] for width, _ in BRANCHES])
+        self._joined_shift = np.concatenate([self._arrays[f"ln_b{width}"] for width, _ in BRANCHES])
         self._joined_bias = np.concatenate([self._arrays[f"proj_b{width}"] for width, _ in BRANCHES])
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -91,9 +93,7 @@ class Bundled:
         part = flat % CHUNKS
         embedded = w["table"][flat] * w["scale"][part, None] + w["lo"][part, None]
         projected = embedded @ self._joined + self._joined_bias
-        gain = np.concatenate([w[f"ln_g{width}"] for width, _ in BRANCHES])
-        bias = np.concatenate([w[f"ln_b{width}"] for width, _ in BRANCHES])
-        projected = self._normalised(projected, gain, bias)
+        projected = self._normalised(projected, self._joined_gain, self._joined_shift)
         outputs = [embedded]
         size = projected.shape[1] // len(BRANCHES)
         for at, (width, left) in enumerate(BRANCHES):
