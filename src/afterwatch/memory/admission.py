@@ -19,7 +19,7 @@ from afterwatch.memory.keywords import likely_repeats
 from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, Tier, View, local_date, micros
 from afterwatch.memory.sameness import Sameness, compare, normalise, thresholds_for
 from afterwatch.memory.settings import MemorySettings
-from afterwatch.memory.store import Store, next_counter, note_change, note_event
+from afterwatch.memory.store import Store, keep_revision, next_counter, note_change, note_event
 from afterwatch.memory.words import columns
 from afterwatch.settings.clock import Clock
 
@@ -126,6 +126,7 @@ class _Write:
 
     def _supersede(self, old: Item) -> Outcome:
         new_id = self._new_id()
+        keep_revision(self._connection, old.row, self._now, self._view.principal)
         with index.Editing(self._connection, [old.row]):
             self._connection.execute(
                 "UPDATE items SET status = 'superseded', status_by = ?, superseded_by = ?, superseded_at = ?, "
@@ -203,33 +204,26 @@ class _Write:
         )
 
     def _repeat(self, item: Item, near: tuple[str, ...]) -> Outcome:
+        """Add the source to the item that says the same; who may change it adds labels, a user makes it theirs."""
         draft = self._draft
-        known = draft.source in item.sources
         raised = self._view.is_user and item.origin != USER
-        state = item.kind == Kind.STATE
-        if known and not raised and not self._adds(item):
+        changes = raised or (self._may_change(item) and self._adds(item))
+        if draft.source in item.sources and not changes:
             return Outcome(Result.UNCHANGED, item.id, near=near)
-        refs = item.corroborating_refs if known else (*item.corroborating_refs, draft.source)
         with index.Editing(self._connection, [item.row]):
-            self._connection.execute(
-                "UPDATE items SET corroborating_refs = ?, importance = max(importance, ?), tags = ?, aliases = ?, "
-                "origin = ?, epistemic = ?, confidence = ?, "
-                "tier = CASE WHEN tier = 'cold' THEN 'hot' ELSE tier END WHERE row = ?",
-                (
-                    json.dumps(refs),
-                    draft.importance,
-                    _union(item.tags, draft.tags),
-                    _union(item.aliases, draft.aliases),
-                    USER if raised else item.origin,
-                    Epistemic.CONFIRMED if raised else item.epistemic,
-                    1.0 if raised else item.confidence,
-                    item.row,
-                ),
-            )
+            if changes:
+                keep_revision(self._connection, item.row, self._now, self._view.principal)
+                self._label(item, raised=raised)
+            refs = dict.fromkeys((*item.corroborating_refs, draft.source))
+            refs.pop(item.source, None)
+            self._update(item, "corroborating_refs = ?", json.dumps(list(refs), ensure_ascii=False))
         note_change(self._connection, item.row)
-        result = Result.CORROBORATED if state or raised else Result.MERGED
+        state = item.kind == Kind.STATE
         event = self._event("corroborate" if state else "merge", item.id)
-        return Outcome(result, item.id, near=near, event=event)
+        return Outcome(Result.CORROBORATED if state or raised else Result.MERGED, item.id, near=near, event=event)
+
+    def _may_change(self, item: Item) -> bool:
+        return self._view.is_user or item.origin != USER
 
     def _adds(self, item: Item) -> bool:
         """Whether a repeat brings anything beyond one more source."""
@@ -237,6 +231,21 @@ class _Write:
         labels = ((item.tags, draft.tags), (item.aliases, draft.aliases))
         more = any(_union(old, new) != _union(old, ()) for old, new in labels)
         return more or item.tier == Tier.COLD or draft.importance > item.importance
+
+    def _label(self, item: Item, *, raised: bool) -> None:
+        draft = self._draft
+        self._update(
+            item,
+            "importance = max(importance, ?), tags = ?, aliases = ?, tier = 'hot'",
+            draft.importance,
+            _union(item.tags, draft.tags),
+            _union(item.aliases, draft.aliases),
+        )
+        if raised:
+            self._update(item, "origin = ?, epistemic = ?, confidence = 1.0", USER, Epistemic.CONFIRMED)
+
+    def _update(self, item: Item, change: str, *values: Any) -> None:
+        self._connection.execute(f"UPDATE items SET {change} WHERE row = ?", (*values, item.row))
 
     # -- a new item ---------------------------------------------------------------------------------------------
 

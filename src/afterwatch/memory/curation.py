@@ -9,7 +9,7 @@ from afterwatch.errors import UserError
 from afterwatch.memory import index
 from afterwatch.memory.model import USER, Item, Outcome, Result, View, micros
 from afterwatch.memory.reading import Condition, in_scope
-from afterwatch.memory.store import Store, note_change, note_event
+from afterwatch.memory.store import Store, keep_revision, note_change, note_event
 from afterwatch.settings.clock import Clock
 
 VERDICTS = ("helpful", "misleading", "neutral", "unknown")
@@ -37,6 +37,7 @@ class Curator:
                 return Outcome(Result.REFUSED, item.id, "needs_user", detail, event=event)
             if item.origin == USER and item.epistemic == "confirmed":
                 return Outcome(Result.UNCHANGED, item.id)
+            keep_revision(connection, item.row, micros(self.clock.now()), view.principal)
             self._set(connection, item, "origin = ?, epistemic = 'confirmed', confidence = 1.0", (USER,))
             return Outcome(Result.CORROBORATED, item.id, event=self._event(connection, view, "confirm", item))
 

@@ -220,6 +220,12 @@ class Item:
     revision: int
 
     @property
+    def live(self) -> bool:
+        """Whether it holds now: neither superseded nor stale, quarantined or merged away (the store's rule `live`)."""
+        shown = self.status in (Status.ACTIVE, Status.PENDING_CLEANUP)
+        return shown and not self.quarantined and self.merged_into is None
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The source it was captured from, then those that said the same later."""
         return (self.source, *self.corroborating_refs)

@@ -69,8 +69,7 @@ class Recall:
     def search(self, view: View, question: str, *, limit: int, where: Filter, explain: bool = False) -> Found:
         """The best matches, ungated."""
         rated = self.rated(view, question, where)
-        best = ranking.order(rated.candidates, limit)
-        items = self._items(best)
+        best, items = self._items(ranking.order(rated.candidates, limit), where)
         hits = [
             Hit(item, one.score, ranking.explain(one, rated.levels, rated.now) if explain else {})
             for one, item in zip(best, items, strict=True)
@@ -80,8 +79,7 @@ class Recall:
     def relevant(self, view: View, question: str, *, limit: int, where: Filter, explain: bool = False) -> Found:
         """The best matches that may enter a prompt: warm, and admitted by the gate."""
         rated = self.rated(view, question, where, WARM)
-        best = ranking.order(rated.candidates, GATED)
-        items = self._items(best)
+        best, items = self._items(ranking.order(rated.candidates, GATED), where)
         verdicts = self._verdicts(question, rated, best, items)
         hits = [
             Hit(item, one.score, {f"gate:{verdict.way}": verdict.strength} if explain else {}, verdict.why)
@@ -134,12 +132,15 @@ class Recall:
         for one, words in near.items():
             rated.near[one] = [*rated.near.get(one, ()), *words]
 
-    def _items(self, wanted: Sequence[Candidate]) -> list[Item]:
+    def _items(self, wanted: Sequence[Candidate], where: Filter) -> tuple[list[Candidate], list[Item]]:
+        """The items of candidates, without those that another process took out of sight meanwhile."""
         found: dict[tuple[str, int], Item] = {}
         for space in {candidate.space for candidate in wanted}:
             rows = [candidate.row for candidate in wanted if candidate.space == space]
             found.update(((space, row), item) for row, item in self._spaces.store(space).by_rows(rows).items())
-        return [found[candidate.space, candidate.row] for candidate in wanted]
+        pairs = [(one, found.get((one.space, one.row))) for one in wanted]
+        still = [(one, item) for one, item in pairs if item is not None and (where.past or item.live)]
+        return [one for one, _ in still], [item for _, item in still]
 
     def _vector(self, question: str) -> "Vector | None":
         embedder = self._spaces.embedder()

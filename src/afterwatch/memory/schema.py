@@ -46,7 +46,9 @@ CREATE INDEX items_pinned ON items(pinned) WHERE pinned = 1;
 CREATE INDEX items_warm ON items(layer, importance, recorded_at) WHERE live = 1 AND tier != 'cold' AND pinned = 0;
 CREATE TABLE item_revisions (
     item INTEGER NOT NULL REFERENCES items(row), revision INTEGER NOT NULL, text TEXT NOT NULL, value TEXT,
-    negative TEXT, recorded_at INTEGER NOT NULL, changed_by TEXT NOT NULL, PRIMARY KEY (item, revision)
+    negative TEXT, origin TEXT NOT NULL, confidence REAL NOT NULL, epistemic TEXT NOT NULL, importance REAL NOT NULL,
+    tags TEXT NOT NULL, aliases TEXT NOT NULL, corroborating_refs TEXT NOT NULL, valid_to INTEGER,
+    until INTEGER NOT NULL, changed_by TEXT NOT NULL, PRIMARY KEY (item, revision)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE vectors (item INTEGER PRIMARY KEY REFERENCES items(row), model TEXT NOT NULL, vector BLOB NOT NULL) STRICT;
 CREATE TABLE usage (item INTEGER PRIMARY KEY REFERENCES items(row), uses INTEGER NOT NULL, last_used INTEGER NOT NULL)

@@ -26,6 +26,11 @@ _COLUMNS = [f.name for f in fields(Item) if f.name not in ("space", "scope")]
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, scope_kind, scope_key FROM items"
 _AT = {name: at for at, name in enumerate(_COLUMNS)}
 _JSON_LISTS = ("tags", "aliases", "corroborating_refs")
+REVISED = (
+    *("text", "value", "negative", "origin", "confidence", "epistemic", "importance", "tags", "aliases"),
+    *("corroborating_refs", "valid_to"),
+)
+"""What of an item may change in place; the former content goes to `item_revisions`."""
 
 
 class Store:
@@ -243,11 +248,26 @@ def note_change(connection: sqlite3.Connection, row: int) -> None:
     )
 
 
-def note_event(connection: sqlite3.Connection, code: str, **what: Any) -> int:
-    """Append an event of ids and codes: at, item, other, reason, by, origin, write. Never a text."""
-    columns = ("at", "item", "other", "reason", "by", "origin", "write")
-    cursor = connection.execute(
-        f"INSERT INTO events (code, {', '.join(columns)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (code, *(what.get(name) for name in columns)),
+def keep_revision(connection: sqlite3.Connection, row: int, at: int, by: str) -> None:
+    """Save what an item says before it is changed, and count its revision up."""
+    kept = ", ".join(REVISED)
+    connection.execute(
+        f"INSERT INTO item_revisions (item, revision, {kept}, until, changed_by) "
+        f"SELECT row, revision, {kept}, ?, ? FROM items WHERE row = ?",
+        (at, by, row),
     )
-    return int(cursor.lastrowid or 0)
+    connection.execute("UPDATE items SET revision = revision + 1 WHERE row = ?", (row,))
+
+
+def note_event(connection: sqlite3.Connection, code: str, **what: Any) -> int:
+    """Append an event of ids and codes: at, item, other, reason, by, origin, write. Never a text.
+
+    Its number comes from a counter, so that none is given twice, also after a restore.
+    """
+    columns = ("at", "item", "other", "reason", "by", "origin", "write")
+    number = next_counter(connection, "events")
+    connection.execute(
+        f"INSERT INTO events (seq, code, {', '.join(columns)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, code, *(what.get(name) for name in columns)),
+    )
+    return number
