@@ -210,7 +210,8 @@ def acts(memory: Memory) -> list[tuple[str, Callable[[], list[Outcome]]]]:
         ("confirm", one(lambda: memory.confirm(USER, memory.items(AGENT)[0].id))),
         ("cool-request", lambda: memory.cool(AGENT, [first("pref.editor")])),
         ("cool", lambda: memory.cool(USER, [first("pref.editor")])),
-        ("warm", lambda: memory.warm(AGENT, [first("pref.editor")])),
+        ("warm-request", lambda: memory.warm(AGENT, [first("pref.editor")])),
+        ("warm", lambda: memory.warm(USER, [first("pref.editor")])),
         ("add", one(lambda: memory.learn(USER, "Feed okapis leaves", category="knowledge", negative="feed grass"))),
         ("cool", lambda: memory.add_many(AGENT, [Draft(f"{at} okapis in the pen", imported=True) for at in range(9)])),
     ]

@@ -187,12 +187,13 @@ class Writers(RuleBasedStateMachine):
         assert outcome.id == known.id
         source = "tty:local" if user else "python:local"
         raised = user and known.origin != BY_USER
-        if source in known.sources and not raised and known.tier != "cold":
+        changes = raised or ((user or known.origin != BY_USER) and known.tier == "cold")
+        if source in known.sources and not changes:
             assert outcome.result is Result.UNCHANGED
             return
         assert outcome.result is (Result.CORROBORATED if raised else Result.MERGED)
         self.model.events["merge"] += 1
-        known.tier = "hot"
+        known.tier = "hot" if changes else known.tier
         known.sources += [] if source in known.sources else [source]
         if raised:
             known.origin, known.epistemic = BY_USER, "confirmed"
@@ -218,7 +219,11 @@ class Writers(RuleBasedStateMachine):
     @rule(by=WRITERS, at=PICK)
     def warm(self, by: int, at: int) -> None:
         known = self.pick(at)
-        outcome = self.run(by, lambda memory: memory.warm(AGENT, [known.id]))[0]
+        if known.origin == BY_USER and known.tier == "cold":
+            outcome = self.run(by, lambda memory: memory.warm(AGENT, [known.id]))[0]
+            assert (outcome.result, outcome.reason) == (Result.REFUSED, "user_holds")
+            self.model.events["warm-request"] += 1
+        outcome = self.run(by, lambda memory: memory.warm(USER, [known.id]))[0]
         assert outcome.result is (Result.CORROBORATED if known.tier == "cold" else Result.UNCHANGED)
         self.model.events["warm"] += known.tier == "cold"
         known.tier = "hot"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     if not values:
         return 0.0
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def digest(*texts: str) -> str:

@@ -4,9 +4,7 @@ gate (format, allow-list, confidence, redaction) → the same thing said before?
 index and event in one transaction. State is replaced only by byte-equal subject in the same scope.
 """
 
-import hashlib
 import json
-import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +14,25 @@ from afterwatch.memory import index
 from afterwatch.memory.index import Stemmer
 from afterwatch.memory.intake import Refusal, canonical, check, kind_of
 from afterwatch.memory.keywords import likely_repeats
-from afterwatch.memory.model import USER, Draft, Epistemic, Item, Kind, Outcome, Result, Tier, View, local_date, micros
+from afterwatch.memory.model import (
+    GLOBAL,
+    USER,
+    Draft,
+    Epistemic,
+    Item,
+    Kind,
+    Outcome,
+    Result,
+    Status,
+    Tier,
+    View,
+    local_date,
+    micros,
+)
 from afterwatch.memory.sameness import Sameness, compare, normalise, thresholds_for
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.store import Store, keep_revision, next_counter, note_change, note_event
-from afterwatch.memory.words import columns
+from afterwatch.memory.texts import all_of, fingerprint, overlap, quote_pattern, union
 from afterwatch.settings.clock import Clock
 
 if TYPE_CHECKING:
@@ -55,6 +67,8 @@ class Admission:
 
     def inspect(self, draft: Draft, view: View) -> tuple[Draft, int] | Refusal:
         """The draft as it would be stored, or the reason against it; nothing is written."""
+        if draft.scope is not None and view.scopes and draft.scope not in (GLOBAL, *view.scopes):
+            return Refusal("scope", "the view does not write this scope")
         return check(draft, view.origin, self.settings)
 
     def admit(self, prepared: Sequence[Prepared], view: View) -> list[Outcome]:
@@ -105,13 +119,22 @@ class _Write:
         if not found:
             return self._insert()
         current = found[0]
-        if canonical(current.value) == canonical(self._draft.value):
+        if self._says_the_same(current):
             return self._repeat(current, ())
         reason = self._outranked(current)
         if reason:
             event = self._event("refused", current.id, reason=reason)
             return Outcome(Result.REFUSED, current.id, reason, _REASONS[reason], event=event)
         return self._supersede(current)
+
+    def _says_the_same(self, current: Item) -> bool:
+        if canonical(current.value) != canonical(self._draft.value) or self._ended(current):
+            return False
+        # an agent's wording must not become the user's word
+        return current.origin == USER or not self._view.is_user or current.text == self._draft.text
+
+    def _ended(self, item: Item) -> bool:
+        return item.valid_to is not None and item.valid_to <= self._from
 
     def _outranked(self, current: Item) -> str | None:
         if self._view.is_user and current.origin != USER:
@@ -143,11 +166,11 @@ class _Write:
         """Mark knowledge that quotes the key with its old value; a person decides about it."""
         if not isinstance(old.value, str) or len(normalise(old.value)) < 3 or old.subject is None:
             return ()
-        wanted = _quote_pattern(old.subject, old.value)
+        wanted = quote_pattern(old.subject, old.value)
         rows = self._connection.execute(
             "SELECT row FROM words_live JOIN items ON items.row = words_live.rowid "
             "WHERE words_live MATCH ? AND kind = 'knowledge' AND status = 'active' LIMIT 200",
-            (_all_of(f"{old.subject.rpartition('.')[2].replace('_', ' ')} {old.value}"),),
+            (all_of(f"{old.subject.rpartition('.')[2].replace('_', ' ')} {old.value}"),),
         ).fetchall()
         candidates = self._store.by_rows(row for (row,) in rows).values()
         quoting = [i for i in candidates if i.scope == old.scope and wanted.search(normalise(i.text))]
@@ -197,6 +220,7 @@ class _Write:
         draft = self._draft
         return (
             item.kind == Kind.KNOWLEDGE
+            and not self._ended(item)
             and item.layer == draft.layer
             and item.scope == self._scope
             and item.category == draft.category
@@ -229,8 +253,9 @@ class _Write:
         """Whether a repeat brings anything beyond one more source."""
         draft = self._draft
         labels = ((item.tags, draft.tags), (item.aliases, draft.aliases))
-        more = any(_union(old, new) != _union(old, ()) for old, new in labels)
-        return more or item.tier == Tier.COLD or draft.importance > item.importance
+        more = any(union(old, new) != union(old, ()) for old, new in labels)
+        waits = self._view.is_user and item.status == Status.PENDING_CLEANUP
+        return more or waits or item.tier == Tier.COLD or draft.importance > item.importance
 
     def _label(self, item: Item, *, raised: bool) -> None:
         draft = self._draft
@@ -238,9 +263,11 @@ class _Write:
             item,
             "importance = max(importance, ?), tags = ?, aliases = ?, tier = 'hot'",
             draft.importance,
-            _union(item.tags, draft.tags),
-            _union(item.aliases, draft.aliases),
+            union(item.tags, draft.tags),
+            union(item.aliases, draft.aliases),
         )
+        if self._view.is_user and item.status == Status.PENDING_CLEANUP:
+            self._update(item, "status = 'active', status_by = ?", self._view.principal)
         if raised:
             self._update(item, "origin = ?, epistemic = ?, confidence = 1.0", USER, Epistemic.CONFIRMED)
 
@@ -254,7 +281,8 @@ class _Write:
         item_id = item_id or self._new_id()
         # A value is no turn: superseded, it would leave a gap, and every later segment would hold other turns.
         turn = draft.conversation is not None and kind_of(draft) is Kind.KNOWLEDGE
-        segment = index.choose_segment(connection, f"{self._scope}/{draft.conversation}") if turn else None
+        place = "\x1f".join((self._scope.kind, self._scope.key, draft.conversation or ""))
+        segment = index.choose_segment(connection, place) if turn else None
         before = index.segment_tokens(connection, segment) if segment else None
         values = self._values(item_id, segment)
         cursor = connection.execute(
@@ -279,6 +307,7 @@ class _Write:
     def _values(self, item_id: str, segment: int | None) -> dict[str, Any]:
         draft, view = self._draft, self._view
         default = Epistemic.CONFIRMED if view.is_user else Epistemic.OBSERVED_ONCE
+        claimed = draft.epistemic if view.is_user or draft.epistemic != Epistemic.CONFIRMED else None
         return {
             "id": item_id,
             "layer": draft.layer,
@@ -299,7 +328,7 @@ class _Write:
             "scope_kind": self._scope.kind,
             "scope_key": self._scope.key,
             "confidence": 1.0 if view.is_user else draft.confidence,
-            "epistemic": draft.epistemic or default,
+            "epistemic": claimed or default,
             "inspired_by": draft.inspired_by,
             "importance": draft.importance,
             "tags": json.dumps(list(draft.tags), ensure_ascii=False),
@@ -318,15 +347,17 @@ class _Write:
         if not self._settings.cap:
             return ()
         over = self._connection.execute(
-            "SELECT row, id FROM items INDEXED BY items_warm WHERE layer = ? AND live = 1 AND tier != 'cold' "
-            "AND pinned = 0 ORDER BY importance DESC, recorded_at DESC, row DESC LIMIT -1 OFFSET ?",
+            "SELECT row, id, kind, origin FROM items INDEXED BY items_warm WHERE layer = ? AND live = 1 "
+            "AND tier != 'cold' AND pinned = 0 ORDER BY importance DESC, recorded_at DESC, row DESC LIMIT -1 OFFSET ?",
             (self._draft.layer, self._settings.cap),
         ).fetchall()
-        for row, item_id in over:
+        # a current value stays, and what is the user's is cooled by the user's own writes only
+        over = [found for found in over if found[2] != Kind.STATE and (self._view.is_user or found[3] != USER)]
+        for row, item_id, _kind, _origin in over:
             self._connection.execute("UPDATE items SET tier = 'cold' WHERE row = ?", (row,))
             note_change(self._connection, row)
             self._event("cool", item_id, reason="cap")
-        return tuple(item_id for _, item_id in over)
+        return tuple(item_id for _, item_id, _, _ in over)
 
     # -- small things -------------------------------------------------------------------------------------------
 
@@ -351,30 +382,3 @@ _REASONS = {
     "older": "the current value is newer",
     "same_time": "two values for one moment have no order; say which one holds",
 }
-
-
-def fingerprint(text: str) -> int:
-    """64 bits of the normalised text, signed: finds exact repeats by an index."""
-    digest = hashlib.blake2b(normalise(text).encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def _all_of(text: str) -> str:
-    split = columns(text)  # plain words and characters: whole identifiers depend on what stands next to them
-    return " AND ".join(f'"{token}"' for token in f"{split.words} {split.grams}".split()[:50]) or '""'
-
-
-def _quote_pattern(subject: str, value: str) -> re.Pattern[str]:
-    last = subject.rpartition(".")[2]
-    keys = "|".join(re.escape(normalise(key)) for key in {subject, last, last.replace("_", " ")})
-    return re.compile(rf"(?<!\w)(?:{keys})(?:\s*[:=]\s*|\s+is\s+|\s+)[\"'`]?{re.escape(normalise(value))}(?!\w)")
-
-
-def overlap(one: str, other: str) -> float:
-    """Share of words that two texts have in common (Jaccard), roughly: spares most texts the full comparison."""
-    left, right = set(normalise(one).split()), set(normalise(other).split())
-    return len(left & right) / max(1, len(left | right))
-
-
-def _union(old: Sequence[str], new: Sequence[str]) -> str:
-    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)

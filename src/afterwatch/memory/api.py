@@ -147,15 +147,15 @@ class Memory:
         explain: bool = False,
     ) -> Found:
         """What may enter a prompt for this question: gated, warm, current. Often nothing."""
+        if where is not None and where.past:
+            raise UserError("what enters a prompt holds now", remedy="ask about the past with a search, ungated")
         limit = self._settings.context_limit if limit is None else limit
         found = self._recall.relevant(
             self._spaces.there(view), question, limit=limit, where=where or Filter(), explain=explain
         )
-        for space in {hit.item.space for hit in found.hits}:
-            store = self._spaces.store(space)
-            rows = [hit.item.row for hit in found.hits if hit.item.space == space]
-            found = found if store.read_only else self._count_use(store, rows, found)
-        return found
+        rows = [hit.item.row for hit in found.hits if hit.item.space == view.write]
+        store = self._spaces.store(view.write) if rows else None
+        return found if store is None or store.read_only else self._count_use(store, rows, found)
 
     def _count_use(self, store: Store, rows: Sequence[int], found: Found) -> Found:
         try:

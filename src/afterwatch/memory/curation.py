@@ -109,6 +109,9 @@ class Curator:
     def _warm(self, connection: sqlite3.Connection, view: View, item: Item) -> Outcome:
         if item.tier != "cold":
             return Outcome(Result.UNCHANGED, item.id)
+        if item.origin == USER and not view.is_user:
+            event = self._event(connection, view, "warm-request", item)
+            return Outcome(Result.REFUSED, item.id, "user_holds", "it is the user's own; recorded", event=event)
         self._set(connection, item, "tier = 'hot'")
         return Outcome(Result.CORROBORATED, item.id, event=self._event(connection, view, "warm", item))
 

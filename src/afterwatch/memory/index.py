@@ -12,6 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from afterwatch.memory.schema import FTS_OPTIONS, create_index
@@ -34,6 +35,7 @@ class Indexed:
     segment: int | None
 
 
+@cache
 def signature() -> str:
     """Names everything that shapes a token: our tokenizer, Python's Unicode tables, SQLite's stemmer (probed)."""
     probe = sqlite3.connect(":memory:")
@@ -197,8 +199,12 @@ def choose_segment(connection: sqlite3.Connection, conversation: str) -> int:
 
 def _covered(connection: sqlite3.Connection, row: int) -> bool:
     """Whether the index already holds this row's part; the rest is added by the rebuild when it gets there."""
-    state = connection.execute("SELECT upto FROM index_state").fetchone()
-    return state is not None and (state[0] is None or 0 < row <= state[0])
+    state = connection.execute("SELECT upto, signature FROM index_state").fetchone()
+    if state is None or state[1] != signature():
+        # tokens of another tokenizer would spoil the tables: whoever opens the store next builds them anew
+        connection.execute("UPDATE index_state SET signature = 'left behind'")
+        return False
+    return state[0] is None or 0 < row <= state[0]
 
 
 def ready(connection: sqlite3.Connection, wanted: str) -> bool:

@@ -21,6 +21,8 @@ MAX_VALUE_BYTES = 4096
 TEXT_LENGTH = (10, 2000)
 MAX_IMPORTED = 20_000
 MAX_TAGS, MAX_TAG, MAX_ALIASES, MAX_ALIAS = 10, 50, 20, 100
+EARLIEST, LATEST = -62_100_000_000_000_000, 253_300_000_000_000_000
+"""Microseconds since the epoch, a little inside the years 1 and 9999."""
 CATEGORIES = ("tool", "preference", "knowledge")
 _KEPT_CONTROLS = "\n\r\t\u200c\u200d"
 """Line ends, tabs, and the joiners that scripts and emoji need."""
@@ -47,8 +49,10 @@ def check(draft: Draft, origin: str, settings: MemorySettings) -> tuple[Draft, i
     """The draft as it may be stored and the number of secrets masked in it, or the reason against it."""
     if not _is_json(draft.value):
         return Refusal("value_type", "a value is text, a number, true or false, or lists and mappings of these")
-    cleaned, masked = _cleaned(draft)
-    for rule in (_key, _size, _lesson, _gate):
+    if draft.layer not in tuple(Layer):
+        return Refusal("layer", f"a layer is one of {', '.join(Layer)}")
+    cleaned, masked = _cleaned(replace(draft, layer=Layer(draft.layer)))
+    for rule in (_times, _key, _size, _lesson, _gate):
         refusal = rule(cleaned, origin, settings)
         if refusal is not None:
             return refusal
@@ -148,6 +152,15 @@ def _key(draft: Draft, origin: str, settings: MemorySettings) -> Refusal | None:
     return None
 
 
+def _times(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | None:
+    given = [at for at in (draft.valid_from, draft.valid_to) if at is not None]
+    if any(not EARLIEST <= at <= LATEST for at in given):
+        return Refusal("validity", "a time lies between the years 1 and 9999")
+    if len(given) == 2 and given[1] <= given[0]:
+        return Refusal("validity", "what is valid ends after it begins")
+    return None
+
+
 def _size(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | None:
     if kind_of(draft) is Kind.STATE:
         if not draft.text or draft.value in ("", [], {}):
@@ -162,8 +175,12 @@ def _size(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | No
 
 
 def _lesson(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | None:
+    if len(draft.quote or "") > TEXT_LENGTH[1]:
+        return Refusal("text_length", f"a quote has at most {TEXT_LENGTH[1]} characters")
     if draft.layer is not Layer.LESSON:
-        return None
+        return (
+            None if draft.category is None and draft.negative is None else Refusal("category", "only lessons have one")
+        )
     if draft.category not in CATEGORIES:
         return Refusal("category", f"a lesson's category is one of {', '.join(CATEGORIES)}")
     if draft.negative is not None and len(draft.negative) > TEXT_LENGTH[1]:

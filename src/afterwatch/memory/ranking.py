@@ -8,7 +8,7 @@ The logarithm of importance and recency is added, so both multiply odds; then di
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import mul
 
 from afterwatch.memory.words import fold
@@ -82,8 +82,6 @@ class Levels:
     cosine_mean: float = 0.0
     cosine_max: float = 0.0
     vectors: bool = False
-    folded: str = ""
-    speakers: set[str] = field(default_factory=set)
 
 
 def speakers(texts: Iterable[str]) -> list[str]:

@@ -3,8 +3,9 @@
 Standard library only; vectors join in when an embedder is ready. Nothing here waits for one.
 """
 
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from afterwatch.memory import gate, keywords, ranking, spelling
@@ -108,7 +109,7 @@ class Recall:
         for space in dict.fromkeys(view.read):
             final = in_time(where, rated.now) & also
             place = Where(in_scope(view) & chosen(where), final if where.past else final & LIVE, where.past)
-            self._collect(space, question, vector, place, rated)
+            self._collect(space, question, vector, replace(place, narrow=place.narrow & also), rated)
         ranking.rate(question, rated.candidates, rated.levels, rated.now)
         return rated
 
@@ -123,6 +124,8 @@ class Recall:
             near = spelling.corrections(connection, stem, terms)
             guesses = keywords.count(connection, stem, [word for words in near.values() for word in words])
             asked = Asked(question, [*keywords.searched(terms, rows), *guesses], rows, vector)
+            if _some_ended(connection, rated.now):
+                place = replace(place, narrow=place.all)  # else they would crowd out what holds
             matrix = self._spaces.matrix(store, connection) if vector is not None else None
             rated.candidates += gather(connection, space, asked, place, matrix, rated.levels)
         rated.rows += rows
@@ -145,3 +148,10 @@ class Recall:
     def _vector(self, question: str) -> "Vector | None":
         embedder = self._spaces.embedder()
         return embedder.encode([question])[0] if embedder is not None and question.strip() else None
+
+
+def _some_ended(connection: sqlite3.Connection, now: int) -> bool:
+    sql = (
+        "SELECT 1 FROM items INDEXED BY items_ending WHERE live = 1 AND valid_to IS NOT NULL AND valid_to <= ? LIMIT 1"
+    )
+    return connection.execute(sql, (now,)).fetchone() is not None

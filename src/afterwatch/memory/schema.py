@@ -42,6 +42,7 @@ CREATE INDEX items_fingerprint ON items(fingerprint);
 CREATE INDEX items_place ON items(conversation, position) WHERE conversation IS NOT NULL;
 CREATE INDEX items_segment ON items(segment) WHERE segment IS NOT NULL;
 CREATE INDEX items_scope ON items(scope_kind, scope_key);
+CREATE INDEX items_ending ON items(valid_to) WHERE live = 1 AND valid_to IS NOT NULL;
 CREATE INDEX items_pinned ON items(pinned) WHERE pinned = 1;
 CREATE INDEX items_warm ON items(layer, importance, recorded_at) WHERE live = 1 AND tier != 'cold' AND pinned = 0;
 CREATE TABLE item_revisions (

@@ -34,7 +34,9 @@ class Writer:
         admission = self._admission(view.write)
         outcomes: list[Outcome] = []
         for start in range(0, len(drafts), CHUNK):
-            outcomes += self._chunk(admission, view, drafts[start : start + CHUNK])
+            lacking = self._spaces.lacking()
+            done = self._chunk(admission, view, drafts[start : start + CHUNK])
+            outcomes += [replace(outcome, degraded=lacking) for outcome in done] if lacking else done
             if progress is not None:
                 progress(len(outcomes), len(drafts))
         return outcomes
