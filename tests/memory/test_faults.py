@@ -332,3 +332,18 @@ def test_a_network_file_system_is_refused(folder: str) -> None:
 def test_a_local_file_system_is_not(folder: str) -> None:
     refuse_network(Path(folder), MOUNTS)
     refuse_network(Path(folder), "")
+
+
+def test_a_backup_takes_the_place_of_a_damaged_file(home: Path, tmp_path: Path) -> None:
+    with keywords_only(home) as memory:
+        memory.add(USER, "The zebra crossing is closed on Mondays")
+        memory.backup(USER, tmp_path / "good.db")
+    path = home / "spaces/local/memory.db"
+    path.write_bytes(b"no database at all " * 400)
+    with keywords_only(home) as memory:
+        kept = memory.restore(USER, tmp_path / "good.db")
+        assert kept.read_bytes().startswith(b"no database")
+        assert [hit.item.text for hit in memory.search(USER, "zebra").hits] == [
+            "The zebra crossing is closed on Mondays"
+        ]
+        assert memory.problems(USER) == {"local": []}

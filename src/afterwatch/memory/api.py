@@ -228,9 +228,10 @@ class Memory:
         """Replace the space's content by a backup. Returns where the former content was kept."""
         self._audit("memory.restore", view, [view.write])
         stamp = self._clock.now().astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        aside = self._spaces.set_aside_if_damaged(view.write, stamp)
         kept = copies.restore(self._spaces.store(view.write), source, stamp=stamp)
-        self.reindex(view, progress=progress)
-        return kept
+        self._spaces.finish_index(self._spaces.store(view.write), progress)
+        return aside or kept
 
     def reindex(self, view: View, *, progress: Progress | None = None) -> None:
         """Build the keyword index of the written space anew; items are not touched."""

@@ -120,7 +120,9 @@ class Recall:
             if not question.strip():
                 return
             rows = keywords.live_rows(connection)
-            terms = keywords.weigh(connection, stem, question)
+            frequent = self._spaces.frequent(space)
+            frequent.check(rows)
+            terms = keywords.weigh(connection, stem, question, frequent)
             near = spelling.corrections(connection, stem, terms)
             guesses = keywords.count(connection, stem, [word for words in near.values() for word in words])
             asked = Asked(question, [*keywords.searched(terms, rows), *guesses], rows, vector)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from afterwatch.errors import Unavailable
 from afterwatch.memory import index
 from afterwatch.memory.files import database_path
+from afterwatch.memory.keywords import Frequent
 from afterwatch.memory.model import View
 from afterwatch.memory.store import Store
 
@@ -33,6 +34,7 @@ class Spaces:
         self._signature = index.signature()
         self.stem = index.Stemmer()
         self._common: dict[str, set[str]] = {}
+        self._frequent: dict[str, Frequent] = {}
 
     def close(self) -> None:
         """Close every store; a rebuild under way stops after its step and goes on at the next opening."""
@@ -60,6 +62,25 @@ class Spaces:
                 self._check_index(store)
             return self._stores[space]
 
+    def set_aside_if_damaged(self, space: str, stamp: str) -> Path | None:
+        """Move a damaged file out of the way, so that a backup can take its place. Returns where it is kept."""
+        path = database_path(self._home, space)
+        try:
+            if not path.exists() or not self.store(space).problems():
+                return None
+        except Unavailable as error:
+            if error.code != "damaged":
+                raise
+        store = self._stores.pop(space, None)
+        if store is not None:
+            store.close()
+        kept = path.with_name(f"damaged-{stamp}.db")
+        for ending in ("", "-wal", "-shm"):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.rename(kept.with_name(kept.name + ending))
+        return kept
+
     def there(self, view: View) -> View:
         """The view without spaces in which nothing was ever written: reading creates none."""
         return replace(view, read=tuple(space for space in view.read if self.exists(space)))
@@ -67,6 +88,10 @@ class Spaces:
     def exists(self, space: str) -> bool:
         """Whether anything was ever written in a space."""
         return space in self._stores or database_path(self._home, space).exists()
+
+    def frequent(self, space: str) -> Frequent:
+        """Counts of the commonest terms of a space, see `keywords.Frequent`."""
+        return self._frequent.setdefault(space, Frequent())
 
     def common(self, space: str) -> set[str]:
         """Terms known to be common in a space, see `keywords.likely_repeats`."""
