@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 from hypothesis import settings
 
+from afterwatch.cli.view import MARKERS
+
 NO_SKIPS = "AFTERWATCH_NO_SKIPS"
 HOMES = {
     "AFTERWATCH_HOME": "afterwatch",
@@ -53,8 +55,8 @@ def ours() -> list[str]:
 @pytest.fixture(autouse=True)
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Own home for each test and no AFTERWATCH_* variable; fails a test that reached for the network."""
-    for name in ours():
-        monkeypatch.delenv(name)
+    for name in (*ours(), *(marker.variable for marker in MARKERS)):  # who runs the tests must not change them
+        monkeypatch.delenv(name, raising=False)
     for name, value in move_home(tmp_path / "house").items():
         monkeypatch.setenv(name, value)
     attempts.clear()

@@ -234,3 +234,12 @@ def test_every_change_leaves_an_event_without_text(home: Path) -> None:
     assert linked == (0,)
     said = " ".join(str(value) for row in rows for value in row).lower()
     assert [text for text in texts if text in said] == []
+
+
+def test_a_value_beside_a_telling_name_is_masked(home: Path) -> None:
+    word = "hunter2" + "secretxyz"
+    with keywords_only(home) as memory:
+        outcome = memory.remember(USER, "user.db_password", word)
+        assert "masked" in outcome.detail
+        assert memory.history(USER, "user.db_password")[0].value == "[REDACTED: credential]"
+        assert memory.remember(USER, "pref.editor", "vim").detail == ""

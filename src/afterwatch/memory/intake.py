@@ -23,6 +23,7 @@ MAX_IMPORTED = 20_000
 MAX_TAGS, MAX_TAG, MAX_ALIASES, MAX_ALIAS = 10, 50, 20, 100
 EARLIEST, LATEST = -62_100_000_000_000_000, 253_300_000_000_000_000
 """Microseconds since the epoch, a little inside the years 1 and 9999."""
+MASK = "[REDACTED: credential]"
 CATEGORIES = ("tool", "preference", "knowledge")
 _KEPT_CONTROLS = "\n\r\t\u200c\u200d"
 """Line ends, tabs, and the joiners that scripts and emoji need."""
@@ -108,6 +109,9 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
     if draft.subject is not None:
         value = text if value is None else value
         text = text or (value if isinstance(value, str) else canonical(value))
+        if isinstance(value, str) and value and _telling(draft.subject, value):
+            text = value = MASK
+            safe.masked += 1
     cleaned = replace(
         draft,
         text=text,
@@ -131,6 +135,11 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
 def _within(number: float, *, otherwise: float) -> float:
     """The number cut to 0 … 1; a NaN says nothing."""
     return min(max(number, 0.0), 1.0) if number == number else otherwise
+
+
+def _telling(subject: str, value: str) -> bool:
+    """Whether a value is a secret because of the name it stands beside, such as `user.db_password`."""
+    return bool(redact(f"{subject.rpartition('.')[2]}: {value}").findings) and not redact(value).findings
 
 
 def _distinct(texts: Any, longest: int, most: int) -> tuple[str, ...]:
