@@ -171,11 +171,6 @@ class Store:
             found.update((item.row, item) for item in self.select(f"row IN ({marks})", part))
         return found
 
-    def by_id(self, item_id: str) -> Item | None:
-        """The item of an id, whatever its status."""
-        found = self.select("id = ?", (item_id,))
-        return found[0] if found else None
-
     def _item(self, row: tuple[Any, ...]) -> Item:
         values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=False))
         for name in _JSON_LISTS:
