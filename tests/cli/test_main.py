@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -124,11 +123,11 @@ def test_a_closed_pipe_ends_quietly(args: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_locale_can_be_written_to(afterwatch: Run, encoding: str) -> None:
-    env = {"PYTHONUTF8": None, "LC_ALL": "C", "PYTHONIOENCODING": encoding, "AFTERWATCH_MEMORY_SCOPE": "日本 é"}
+    env = {"PYTHONUTF8": None, "LC_ALL": "C", "PYTHONIOENCODING": encoding, "AFTERWATCH_MEMORY_SCOPE": "project:日本 é"}
     code, out, _ = afterwatch("config", "get", "memory.scope", "--json", env=env)
     assert code == 0
     if encoding != "latin-1":
-        assert json.loads(out)["value"] == "日本 é"
+        assert json.loads(out)["value"] == "project:日本 é"
     assert afterwatch("config", "list", env={**env, "PYTHONIOENCODING": "ascii"}).code == 0
 
 
@@ -187,17 +186,6 @@ def test_the_module_runs_like_the_script(afterwatch: Run) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, afterwatch("config", "get", "memory.space").stdout)
-
-
-def test_the_answer_comes_at_once() -> None:
-    """Twice the aim, as a machine that runs tests is busy: 120 ms for the version, 250 ms for the help."""
-    for words, limit in ((["--version"], 0.24), (["--help"], 0.5)):
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([*command(), *words], capture_output=True, check=True, env=environment())
-            times.append(time.perf_counter() - start)
-        assert min(times) < limit
 
 
 def test_main_returns_a_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def test_what_is_remembered_is_found_quoted_dated_and_cited(afterwatch: Run) -> 
     item = out.removeprefix("remembered as ").strip()
     code, out, err = afterwatch("memory", "search", "queue drained")
     head, text = out.splitlines()
-    assert re.fullmatch(rf"{item}  \d{{4}}-\d\d-\d\d  \d+\.\d{{3}}  OPS-12", head)
+    assert re.fullmatch(rf"{item}  \d{{4}}-\d\d-\d\d  \d+\.\d{{3}}  agent  OPS-12", head)
     assert text == f"    > {FACT}"
     assert err == "degraded: vectors: none\n"
     found = document(afterwatch, "search", "queue drained", "--explain")
@@ -175,6 +174,21 @@ def test_the_past_can_be_asked_for(afterwatch: Run) -> None:
     assert value("--known-at", yesterday) == []
 
 
+def test_what_can_be_asked_for_can_be_said(afterwatch: Run) -> None:
+    """The earliest and latest moments are the same for what is remembered and for what is looked up."""
+    for day in ("0001-01-01", "0002-01-01", "9998-01-01", "9999-12-30"):
+        codes = [
+            document(afterwatch, "add", FACT, "--valid-from", day, status=2)["error"]["code"],
+            document(afterwatch, "add", FACT, "--valid-to", day, status=2)["error"]["code"],
+            document(afterwatch, "search", "queue", "--as-of", day, status=2)["error"]["code"],
+            document(afterwatch, "list", "--known-at", day, status=2)["error"]["code"],
+        ]
+        assert len(set(codes)) == 1
+    added(afterwatch, FACT, "--valid-from", "0003-01-01", "--valid-to", "9995-12-31")
+    for day in ("0003-01-01", "9995-12-30"):
+        assert len(document(afterwatch, "search", "queue", "--as-of", day)["hits"]) == 1
+
+
 # --- looking ----------------------------------------------------------------------------------------
 
 
@@ -228,6 +242,21 @@ def test_remembered_text_can_neither_steer_the_terminal_nor_pass_for_ours(afterw
         assert not any(line.startswith("mem-2026-01-01") for line in out.splitlines())
 
 
+def test_controls_are_left_out_of_what_is_remembered(afterwatch: Run) -> None:
+    """As the page says: lines, tabs and joiners stay, other control and format characters do not."""
+    assert afterwatch("memory", "add", "-", stdin="Two lines\n\tof a\x07 no\x1b[2Jte\u202e \u200d here").code == 0
+    assert document(afterwatch, "list")["items"][0]["text"] == "Two lines\n\tof a no[2Jte \u200d here"
+
+
+def test_keys_of_the_system_are_for_the_user_once_they_are_allowed(afterwatch: Run) -> None:
+    words = ("memory", "add", "--key", "system.motd", "Be kind.")
+    assert document(afterwatch, *words[1:], status=3)["error"]["code"] == "key_prefix"
+    assert at_terminal(*words).code == 3
+    assert afterwatch("config", "set", "memory.extra_prefixes", "system").code == 0
+    assert document(afterwatch, *words[1:], status=3)["error"]["code"] == "reserved_prefix"
+    assert at_terminal(*words).code == 0
+
+
 # --- upkeep -----------------------------------------------------------------------------------------
 
 
@@ -237,12 +266,13 @@ def test_a_restore_asks_and_says_where_the_former_content_is(afterwatch: Run, tm
     assert document(afterwatch, "backup", str(copy))["bytes"] == copy.stat().st_size
     assert document(afterwatch, "backup", str(copy), status=2)["error"]["remedy"]
     later = added(afterwatch, "Node 9 has the old network card.")
-    assert "--yes" in document(afterwatch, "restore", str(copy), status=2)["error"]["remedy"]
     refused = at_terminal("memory", "restore", str(copy), typed="n\n")
     assert refused.code == 130
     assert "Replace all" in refused.screen
     assert document(afterwatch, "show", later)["item"]["id"] == later
-    kept = Path(document(afterwatch, "restore", str(copy), "--yes")["kept"])
+    done = at_terminal("memory", "restore", str(copy), "--yes", "--json")
+    assert done.code == 0
+    kept = Path(json.loads(done.screen)["kept"])
     assert kept.is_file()
     assert len(document(afterwatch, "list")["items"]) == 1
     assert at_terminal("memory", "restore", str(kept), typed="y\n").code == 0
@@ -289,6 +319,31 @@ def test_the_doctor_names_what_is_wrong_and_what_repairs_it(afterwatch: Run, mon
     assert "restore" in broken["remedy"]
 
 
+def test_the_doctor_counts_the_vectors_of_the_present_model(afterwatch: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of another model are not used, so they are none."""
+    monkeypatch.setenv("AFTERWATCH_MEMORY_EMBEDDER", "bundled")
+    added(afterwatch, FACT)
+    assert rows(afterwatch)["memory local vectors"]["status"] == "ok"
+    connection = sqlite3.connect(home() / "spaces/local/memory.db")
+    connection.execute("UPDATE vectors SET model = 'of-another-time'")
+    connection.commit()
+    connection.close()
+    found = rows(afterwatch)["memory local vectors"]
+    assert found["status"] == "warn"
+    assert found["what"].startswith("1 of 1 items have none")
+    assert "of-another-time" in found["what"]
+
+
+def test_an_empty_file_is_no_new_space(afterwatch: Run) -> None:
+    added(afterwatch, FACT)
+    (home() / "spaces/local/memory.db").write_bytes(b"")
+    for args in (("search", "queue"), ("list",), ("stats",), ("add", FACT)):
+        error = document(afterwatch, *args, status=4)["error"]
+        assert error["code"] == "damaged"
+        assert "afterwatch memory restore" in error["remedy"]
+    assert rows(afterwatch, 1)["memory local"]["status"] == "fail"
+
+
 # --- vectors, speed, words --------------------------------------------------------------------------
 
 
@@ -301,12 +356,6 @@ def test_with_the_model_an_answer_has_vectors_and_missing_ones_are_filled_in(
     assert found["degraded"] == []
     assert found["hits"][0]["text"] == FACT
     assert sum(document(afterwatch, "stats")["spaces"][0]["vectors"].values()) == 1
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        assert afterwatch("memory", "search", "queue").code == 0
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.5
 
 
 def test_a_search_by_words_loads_neither_numpy_nor_rich(afterwatch: Run) -> None:

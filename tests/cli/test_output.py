@@ -58,8 +58,3 @@ def test_a_table_is_aligned_and_never_cut(capsys: pytest.CaptureFixture[str]) ->
 def test_a_table_without_rows_has_its_head(capsys: pytest.CaptureFixture[str]) -> None:
     output.table(["a", "b"], [])
     assert capsys.readouterr().out == "a  b\n"
-
-
-def test_progress_is_silent_away_from_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(output.progress(range(3), "work", 3)) == [0, 1, 2]
-    assert capsys.readouterr() == ("", "")

@@ -1,6 +1,7 @@
 """Law: who speaks is decided by the channel: a person's own terminal, or else an agent, and nothing in the text."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,9 +70,45 @@ def test_the_command_that_undoes_a_mark_is_the_one_that_was_printed(afterwatch: 
     quote = added(afterwatch, "For logs the editor is vim as well.", "--space", "team:ops")
     undo = document(afterwatch, "add", "--key", "pref.editor", "nano", "--space", "team:ops")["undo"]
     words = undo.split()[1:]
-    assert document(afterwatch, *words[1:], status=2)["error"]["remedy"]
+    error = document(afterwatch, *words[1:], status=3)["error"]
+    assert error["code"] == "needs_user"
+    assert "no terminal" in error["remedy"]
     assert at_terminal(*words).screen == f"{quote}: kept\n"
     assert document(afterwatch, "show", quote, "--space", "team:ops")["item"]["status"] == "active"
+
+
+def test_only_a_person_restores(afterwatch: Run, tmp_path: Path) -> None:
+    """A backup that an agent made, put in the place of what the user said, would change it."""
+    added(afterwatch, FACT)
+    document(afterwatch, "backup", str(tmp_path / "old.db"))
+    assert at_terminal("memory", "add", "--key", "pref.editor", "vim").code == 0
+    words = ("restore", str(tmp_path / "old.db"))
+    for more in ((), ("--yes",)):
+        error = document(afterwatch, *words, *more, status=3)["error"]
+        assert error["code"] == "needs_user"
+        assert "no terminal" in error["remedy"]
+    shown = at_terminal("memory", *words, "--yes", env={"CLAUDECODE": "1"})
+    assert shown.code == 3
+    assert "CLAUDECODE" in shown.screen
+    assert len(document(afterwatch, "list")["items"]) == 2
+    assert at_terminal("memory", *words, "--yes").code == 0
+    assert [item["text"] for item in document(afterwatch, "list")["items"]] == [FACT]
+
+
+def test_a_source_cannot_pass_for_the_users(afterwatch: Run) -> None:
+    """Neither by the mark of the user's channel, nor by leaving the origin out of sight."""
+    mine = at_terminal("memory", "add", "Node 9 has the old network card.").screen.split()[2]
+    item = added(afterwatch, FACT, "--source", f"tty:{user_name()}")
+    assert document(afterwatch, "show", item)["item"]["source"] == f"cli:tty:{user_name()}"
+    found = document(afterwatch, "search", "queue")["hits"][0]
+    assert (found["id"], found["origin"]) == (item, "agent")
+    assert "  agent  cli:tty:" in afterwatch("memory", "search", "queue").stdout
+    assert "  user_explicit  tty:" in afterwatch("memory", "search", "network card").stdout
+    lines = afterwatch("memory", "list").stdout.splitlines()
+    assert lines[0].split() == ["id", "date", "layer", "origin", "status", "key", "text"]
+    assert {line.split()[0]: line.split()[3] for line in lines[1:]} == {item: "agent", mine: "user_explicit"}
+    assert {one["origin"] for one in document(afterwatch, "list")["items"]} == {"agent", "user_explicit"}
+    assert "origin:        agent" in afterwatch("memory", "show", item).stdout
 
 
 @pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: marker.variable)

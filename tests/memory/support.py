@@ -111,8 +111,10 @@ def index_problems(home: Path, memory: Memory, view: View = AGENT) -> list[str]:
 def item_problems(home: Path, space: str = "local") -> list[str]:
     """Half items: rows, vectors, segments, changes and events that do not agree."""
     queries = {
-        "two current values": "SELECT subject FROM items WHERE subject IS NOT NULL AND status = 'active' "
-        "GROUP BY scope_kind, scope_key, subject HAVING count(*) > 1",
+        "two values at one time": "SELECT a.id FROM items a JOIN items b ON a.row < b.row AND a.subject = b.subject "
+        "AND a.scope_kind = b.scope_kind AND a.scope_key = b.scope_key AND ifnull(a.valid_to, 1 << 62) > a.valid_from "
+        "AND ifnull(b.valid_to, 1 << 62) > b.valid_from AND max(a.valid_from, b.valid_from) "
+        "< min(ifnull(a.valid_to, 1 << 62), ifnull(b.valid_to, 1 << 62))",
         "vector without item": "SELECT item FROM vectors WHERE item NOT IN (SELECT row FROM items)",
         "no change noted": "SELECT row FROM items WHERE row NOT IN (SELECT item FROM changes)",
         "segment missing": "SELECT row FROM items WHERE segment > 0 AND segment NOT IN (SELECT row FROM segments)",

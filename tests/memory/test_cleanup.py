@@ -149,7 +149,7 @@ def test_the_cap_cools_the_least_important_oldest(home: Path) -> None:
         assert {item for item, tier in tiers.items() if tier == "hot"} == {pinned.id, strong.id, newer.id, first[1]}
         assert ids(memory, "llamas") == [weak.id], "cold items are found"
         assert memory.relevant(AGENT, "a weak note about llamas today").hits == ()
-        assert memory.warm(AGENT, [weak.id or ""])[0].result is Result.CORROBORATED
+        assert memory.warm(AGENT, [weak.id or ""])[0].result is Result.CHANGED
         assert memory.get(AGENT, weak.id or "").tier == "hot"
         assert len(everything(memory)) == 6
 
@@ -160,6 +160,23 @@ def test_each_layer_has_a_cap_of_its_own(home: Path) -> None:
         drafts = [Draft(f"Note {at} of {layer} on zebras", layer) for layer in layers for at in range(2)]
         assert [outcome.cooled for outcome in memory.add_many(AGENT, drafts)] == [()] * 6
         assert len(memory.add(AGENT, "Note 2 of episodic on zebras").cooled) == 1
+
+
+def test_the_cap_spares_current_values_and_an_agent_cools_nothing_of_the_users(home: Path) -> None:
+    with keywords_only(home, cap=1) as memory:
+        for at in range(3):
+            assert memory.remember(AGENT, f"pref.animal{at}", f"zebra {at}").cooled == ()
+        own = [memory.add(USER, f"Note {at} is about okapis", importance=0.1).id for at in range(2)]
+        assert [memory.get(AGENT, item or "").tier for item in own] == ["cold", "hot"]
+        llama = memory.add(AGENT, "An important note about llamas", importance=0.9)
+        assert llama.cooled == ()
+        assert memory.add(USER, "The most important note about tapirs", importance=1.0).cooled == (llama.id, own[1])
+
+
+def test_the_cap_counts_all_scopes_of_a_space(home: Path) -> None:
+    with keywords_only(home, cap=1) as memory:
+        first = memory.add(View(scopes=(SHOP,)), "The zebra crossing of the shop is closed")
+        assert memory.add(AGENT, "Another zebra crossing is closed").cooled == (first.id,)
 
 
 def test_without_a_cap_nothing_is_cooled(home: Path) -> None:

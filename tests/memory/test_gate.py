@@ -1,11 +1,10 @@
 """Law: into a prompt comes what the question names, or is about; a word in passing is not enough."""
 
-import time
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from afterwatch.memory.gate import CAUTIOUS, Evidence, Gate, Verdict, about, admit, ask, gate_for, stems_of
+from afterwatch.memory.gate import CAUTIOUS, Gate, Verdict, about, admit, ask, gate_for, stems_of
 from afterwatch.memory.index import Stemmer
 from afterwatch.memory.keywords import Term
 from afterwatch.memory.words import columns
@@ -129,16 +128,3 @@ def test_an_unknown_embedder_gets_the_cautious_gate() -> None:
     assert CAUTIOUS.cosine is not None
     assert gate_for("use-multilingual-3").cosine is not None
     assert CAUTIOUS.cosine > (gate_for("use-multilingual-3").cosine or 0)
-
-
-def test_fifty_candidates_take_little_time() -> None:
-    names = [f"service number{n} of{n} the{n} shop{n}" for n in range(50)]
-    evidence: list[Evidence] = [about(None, (name,) * 1, stems_of(name, STEM), STEM, 0.3) for name in names]
-    text = " ".join(f"word{n} service" for n in range(60))
-    terms = [Term(word, stem, 3) for word in dict.fromkeys(text.split()) for stem in STEM([word])]
-    took = []
-    for _ in range(5):
-        started = time.perf_counter()
-        admit(ask(text, terms, 1000, STEM), evidence, WORDS)
-        took.append(time.perf_counter() - started)
-    assert min(took) < 0.02  # 1 ms where it was written; a loaded machine is slower

@@ -224,7 +224,7 @@ class Writers(RuleBasedStateMachine):
             assert (outcome.result, outcome.reason) == (Result.REFUSED, "user_holds")
             self.model.events["warm-request"] += 1
         outcome = self.run(by, lambda memory: memory.warm(USER, [known.id]))[0]
-        assert outcome.result is (Result.CORROBORATED if known.tier == "cold" else Result.UNCHANGED)
+        assert outcome.result is (Result.CHANGED if known.tier == "cold" else Result.UNCHANGED)
         self.model.events["warm"] += known.tier == "cold"
         known.tier = "hot"
 
@@ -239,7 +239,7 @@ class Writers(RuleBasedStateMachine):
         elif (known.origin, known.epistemic) == (BY_USER, "confirmed"):
             assert outcome.result is Result.UNCHANGED
         else:
-            assert outcome.result is Result.CORROBORATED
+            assert outcome.result is Result.CHANGED
             known.origin, known.epistemic = BY_USER, "confirmed"
             self.model.events["confirm"] += 1
 
@@ -249,7 +249,7 @@ class Writers(RuleBasedStateMachine):
         known = self.pick(at)
         outcome = self.run(by, lambda memory: memory.keep(USER, ids=[known.id]))[0]
         waiting = known.status == "pending-cleanup"
-        assert outcome.result is (Result.CORROBORATED if waiting else Result.UNCHANGED)
+        assert outcome.result is (Result.CHANGED if waiting else Result.UNCHANGED)
         if waiting:
             known.status = "active"
             self.model.events["keep"] += 1

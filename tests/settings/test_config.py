@@ -10,6 +10,7 @@ import pytest
 
 from afterwatch.errors import AfterwatchError, UserError
 from afterwatch.settings.config import Config
+from afterwatch.settings.fields import Rule
 from afterwatch.settings.paths import config_file, ensure_home
 
 
@@ -218,4 +219,34 @@ def test_a_bad_or_enforced_value_is_not_written(site: Path) -> None:
     with pytest.raises(UserError, match="enforced") as caught:
         load().set_value("sample.limit", "9")
     assert str(site) in str(caught.value)
+    assert not config_file().exists()
+
+
+EVEN = {"sample.limit": Rule("an even number", lambda value: value % 2 == 0)}
+
+
+def test_a_rule_holds_wherever_a_value_comes_from(site: Path) -> None:
+    """Its words say what is expected; the value is not quoted."""
+    error = refused(rules=EVEN, env={"AFTERWATCH_SAMPLE_LIMIT": "7"})
+    assert str(error) == "AFTERWATCH_SAMPLE_LIMIT: sample.limit does not fit: expected an even number"
+    assert "an even number" in error.remedy
+    assert "--limit" in str(refused(rules=EVEN, flags={"sample.limit": 7}))
+    site.write_text("[enforce.sample]\nlimit = 7\n")
+    assert str(site) in str(refused(rules=EVEN))
+    site.unlink()
+    user("[sample]\nlimit = 7\n")
+    assert str(config_file()) in str(refused(rules=EVEN))
+    user("[sample]\nlimit = 8\n")
+    config = load(rules=EVEN)
+    assert config.value("sample.limit") == 8
+    with pytest.raises(UserError, match="even"):
+        config.set_value("sample.limit", "9")
+    assert "limit = 8" in config_file().read_text()
+
+
+def test_half_a_character_fits_no_text() -> None:
+    for env in ({"AFTERWATCH_SAMPLE_SCOPE": "\udcff"}, {"AFTERWATCH_SAMPLE_WORDS": "a,\udcff"}):
+        assert next(iter(env)) in str(refused(env=env))
+    with pytest.raises(UserError):
+        load().set_value("sample.scope", "\ud800")
     assert not config_file().exists()

@@ -1,5 +1,6 @@
 """Law: all of a user's data lies in one private folder, whose place one variable decides."""
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -59,3 +60,32 @@ def test_a_place_that_cannot_be_made_is_unavailable(tmp_path: Path, monkeypatch:
     with pytest.raises(Unavailable) as caught:
         paths.ensure_home()
     assert "AFTERWATCH_HOME" in caught.value.remedy
+
+
+def test_looking_makes_no_home() -> None:
+    assert paths.usable_home() == paths.home()
+    assert not paths.home().exists()
+
+
+@posix
+def test_a_home_that_is_closed_for_writing_stays_closed() -> None:
+    folder = paths.ensure_home()
+    folder.chmod(0o555)
+    assert paths.usable_home() == folder
+    assert stat.S_IMODE(folder.stat().st_mode) & 0o222 == 0
+    with contextlib.suppress(Unavailable):  # root may write all the same
+        paths.ensure_home()
+    assert stat.S_IMODE(folder.stat().st_mode) & 0o222 == 0
+    folder.chmod(0o755)
+    paths.usable_home()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_looking_at_what_is_no_home_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("AFTERWATCH_HOME", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="not a folder"):
+        paths.usable_home()
+    monkeypatch.setenv("AFTERWATCH_HOME", str(tmp_path / "file/home"))
+    with pytest.raises(Unavailable):
+        paths.usable_home()

@@ -10,6 +10,8 @@ from afterwatch.errors import AfterwatchError, Defect, ToolRefused, Unavailable,
 if TYPE_CHECKING:
     from typer import Typer
 
+    from afterwatch.cli.streams import Output
+
     app: Typer
 
 EXIT_CODES: tuple[tuple[type[AfterwatchError], int], ...] = (
@@ -34,28 +36,41 @@ def __getattr__(name: str) -> Any:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 done, 1 the answer is no, 2 wrong input, 3 refused, 4 unavailable now, 70 a defect of ours, 130 interrupted.
+    0 done, 1 the answer is no, 2 wrong input, 3 refused, 4 unavailable now, 70 a defect of ours, 130 interrupted,
+    141 the reader of the output is gone.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["--version"]:
-        from afterwatch import __version__
+    from afterwatch.cli import streams
 
-        print(f"afterwatch {__version__}")  # noqa: T201
-        return 0
-    from afterwatch.cli.output import prepare_streams
-
-    prepare_streams()
     try:
-        status = _run(words)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        status = _hush()
+        status = _answer(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
         status = INTERRUPTED
+    if argv is None:  # a process of our own
+        streams.leave(status, interrupted=status == INTERRUPTED)
     return status
 
 
-def _run(words: list[str]) -> int:
+def _answer(words: list[str]) -> int:
+    from afterwatch.cli import streams
+
+    with streams.watched() as out:
+        try:
+            status = _version() if words == ["--version"] else _run(words, out)
+            out.flush()
+        except OSError:
+            if out.failure is None:
+                raise
+        return status if out.failure is None else streams.give_up(out)
+
+
+def _version() -> int:
+    from afterwatch import __version__
+
+    print(f"afterwatch {__version__}")  # noqa: T201
+    return 0
+
+
+def _run(words: list[str], out: "Output") -> int:
     from typer import Abort
     from typer.exceptions import TyperException
 
@@ -67,12 +82,17 @@ def _run(words: list[str]) -> int:
         return _usage(error, words)
     except Abort:
         return INTERRUPTED
-    except BrokenPipeError:
-        raise
     except Exception as error:  # the boundary: a defect must reach a person as a report, not as a stack
-        if os.environ.get("AFTERWATCH_DEBUG"):
+        if os.environ.get("AFTERWATCH_DEBUG") or (isinstance(error, OSError) and out.failure):
             raise
+        if isinstance(error, UnicodeEncodeError) and not all(map(_is_text, words)):
+            return _fail(UserError("a word is no text in utf-8", remedy="write it in utf-8", code="bad_text"), words)
         return _fail(_defect(error), words)
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word is whole: bytes that are no UTF-8 come in as halves of characters."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -119,10 +139,3 @@ def _defect(error: Exception) -> Defect:
         f"internal error ({type(error).__name__} at {place})",
         remedy="please report it; AFTERWATCH_DEBUG=1 shows the whole trace",
     )
-
-
-def _hush() -> int:
-    """The reader of our output is gone: leave without a word, also when Python flushes at exit."""
-    _reader, writer = os.pipe()  # what is still buffered goes here, and nowhere
-    os.dup2(writer, sys.stdout.fileno())
-    return 1

@@ -102,7 +102,8 @@ def _judge_home(folder: Path, info: os.stat_result) -> Check:
     if hasattr(os, "getuid") and info.st_uid != os.getuid():
         return Check("home", "fail", f"{folder} belongs to user id {info.st_uid}", "set AFTERWATCH_HOME")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return Check("home", "fail", f"{folder} is read-only", "set AFTERWATCH_HOME to a folder you can write")
+        remedy = "check its owner and mode, or set AFTERWATCH_HOME to a folder you can write"
+        return Check("home", "warn", f"{folder} is read-only: memory can be searched, not changed", remedy)
     mode = stat.S_IMODE(info.st_mode)
     if os.name == "posix" and mode & 0o077:
         return Check("home", "warn", f"{folder} is open to others ({mode:04o})", f"chmod 700 {folder}")

@@ -32,7 +32,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Remember a correction. At your terminal it counts as confirmed, elsewhere as suggested."""
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         missing = ready(memory, view)
         outcome = memory.learn(view, rule, category=category, negative=negative)
         confirmed = outcome.stored and _confirmed(memory.get(view, str(outcome.id)))
@@ -75,12 +75,12 @@ def list_(
 @grouped
 def remove(ids: Ids, place: Place, as_json: Json = False) -> None:
     """Withdraw lessons from prompts. They are cooled, not deleted."""
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         for item_id in ids:
             if memory.get(view, item_id).layer != Layer.LESSON:
                 raise UserError(f"{item_id} is no lesson", remedy="`afterwatch memory cool` cools any item")
         outcomes = memory.cool(view, ids)
-    if not as_json and any(outcome.result is Result.CORROBORATED for outcome in outcomes):
+    if not as_json and any(outcome.result is Result.CHANGED for outcome in outcomes):
         say("to bring one back: afterwatch memory warm ID")
     settle(outcomes, "cooled", as_json=as_json)
 
@@ -104,7 +104,11 @@ def _say_group(title: str, lessons: Sequence[Item], limit: int) -> None:
     say(f"{title}: shown {len(shown)} of {len(lessons)}")
     for lesson in shown:
         cold = "  cold" if lesson.tier == "cold" else ""
-        say(clean(f"{lesson.id}  {lesson.date}  {lesson.category}  {lesson.source}{cold}", one_line=True))
+        say(
+            clean(
+                f"{lesson.id}  {lesson.date}  {lesson.category}  {lesson.origin}  {lesson.source}{cold}", one_line=True
+            )
+        )
         say(quoted(lesson.text))
         if lesson.negative:
             say(quoted(lesson.negative, "    not > "))

@@ -70,8 +70,8 @@ def list_(
     if not found:
         say("nothing here")
         return
-    rows = [(i.id, i.date, i.layer, state(i), i.subject or "", f'"{i.text}"') for i in found]
-    table(["id", "date", "layer", "status", "key", "text"], rows)
+    rows = [(i.id, i.date, i.layer, i.origin, state(i), i.subject or "", f'"{i.text}"') for i in found]
+    table(["id", "date", "layer", "origin", "status", "key", "text"], rows)
     if more:
         say(f"there are more: --offset {offset + limit}")
 
@@ -170,7 +170,7 @@ def audit(
 def backup(file: File, place: Place, as_json: Json = False) -> None:
     """Write a whole copy of the space to a new file, while others may use it."""
     target = Path(file).expanduser().absolute()
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         memory.backup(view, target)
     size = target.stat().st_size
     if as_json:
@@ -187,9 +187,9 @@ def restore(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Put a backup in the place of what the space holds now; that is kept in a file beside it."""
+    """Put a backup in the place of what the space holds now; that is kept in a file beside it. Only you may."""
     source = Path(file).expanduser().absolute()
-    with opened(place) as (memory, view):
+    with opened(place, writes=True, for_user="only the user replaces what a space holds") as (memory, view):
         _agree(f"Replace all that {view.write} holds by {source}?", yes)
         with meter("indexing") as progress:
             kept = memory.restore(view, source, progress=progress)
@@ -204,7 +204,7 @@ def restore(
 @grouped
 def reindex(place: Place, as_json: Json = False) -> None:
     """Build the keyword index of the space anew; no item is touched."""
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         with meter("indexing") as progress:
             memory.reindex(view, progress=progress)
         items = sum(row["count"] for space in memory.stats(view)[:1] for row in space["items"])
@@ -268,7 +268,7 @@ def _say_found(found: "Found") -> None:
 
 def _head(hit: "Hit", *, with_space: bool) -> str:
     item = hit.item
-    parts = [item.id, item.date, f"{hit.score:.3f}", item.source]
+    parts = [item.id, item.date, f"{hit.score:.3f}", item.origin, item.source]
     parts += [item.subject] if item.subject else []
     parts += [state(item)] if state(item) != "active" else []
     parts += [item.space] if with_space else []

@@ -2,17 +2,18 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afterwatch.cli.interrupt import between_steps
 from afterwatch.cli.options import Json, Tags, Verdict, grouped, moment
 from afterwatch.cli.outcomes import degraded, document, leave, refuse, remedy, remembered, settle
 from afterwatch.cli.output import print_json, say
 from afterwatch.cli.view import Place, meter, opened
-from afterwatch.errors import UserError
+from afterwatch.errors import AfterwatchError, UserError
 from afterwatch.memory.model import Draft, Layer, Outcome
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def add(what: What, about: About, place: Place, as_json: Json = False) -> None:
         _add_lines(what, base, place, as_json)
         return
     draft = _draft(what, base)
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         missing = ready(memory, view)
         outcome = memory.add_many(view, [draft])[0]
     outcome = replace(outcome, degraded=tuple(dict.fromkeys((*outcome.degraded, *missing))))
@@ -131,19 +132,54 @@ def read_stdin() -> str:
 def _add_lines(what: What, base: Draft, place: Place, as_json: bool) -> None:
     if what.text not in (None, "-") or what.key or what.value:
         raise UserError("--lines takes its texts from stdin alone", remedy="leave text, --key and --value out")
-    lines = [(number, line) for number, line in enumerate(read_stdin().splitlines(), 1) if line.strip()]
-    with opened(place) as (memory, view):
-        missing = ready(memory, view)
-        with meter("remembering") as progress:
-            outcomes = memory.add_many(view, [replace(base, text=line) for _, line in lines], progress=progress)
-    done = [(number, outcome) for (number, _), outcome in zip(lines, outcomes, strict=True)]
+    lines: list[tuple[int, str]] = []
+    outcomes: list[Outcome] = []
+    try:
+        lines += [(number, line) for number, line in enumerate(read_stdin().splitlines(), 1) if line.strip()]
+        with opened(place, writes=True) as (memory, view):
+            missing = ready(memory, view)
+            _add_each(memory, view, [replace(base, text=line) for _, line in lines], outcomes)
+    except (KeyboardInterrupt, AfterwatchError) as end:
+        _say_ended(isinstance(end, KeyboardInterrupt), lines, outcomes, place, as_json)
+        raise
     if as_json:
-        found = [{"line": number, **document(outcome, place.space)} for number, outcome in done]
-        print_json({"outcomes": found, "degraded": list(missing)})
+        print_json({"outcomes": _documents(lines, outcomes, place), "degraded": list(missing)})
     else:
-        _say_lines(done)
+        _say_lines([(number, outcome) for (number, _), outcome in zip(lines, outcomes, strict=True)])
         degraded(missing)
     leave(outcomes)
+
+
+def _add_each(memory: "Memory", view: "View", drafts: Sequence[Draft], outcomes: list[Outcome]) -> None:
+    """Remember drafts, a chunk a step; what became of them is in `outcomes`, also if it ends early."""
+    from afterwatch.memory.writing import CHUNK
+
+    with meter("remembering") as progress, between_steps() as step_done:
+        for start in range(0, len(drafts), CHUNK):
+            outcomes += memory.add_many(view, drafts[start : start + CHUNK])
+            if progress is not None:
+                progress(len(outcomes), len(drafts))
+            if len(outcomes) < len(drafts):
+                step_done()
+
+
+def _documents(lines: Sequence[tuple[int, str]], outcomes: Sequence[Outcome], place: Place) -> list[dict[str, Any]]:
+    done = zip(lines, outcomes, strict=False)
+    return [{"line": number, **document(outcome, place.space)} for (number, _), outcome in done]
+
+
+def _say_ended(
+    interrupted: bool, lines: Sequence[tuple[int, str]], outcomes: Sequence[Outcome], place: Place, as_json: bool
+) -> None:
+    """Say what was remembered before it ended; what ended it is said elsewhere."""
+    stored = sum(outcome.stored for outcome in outcomes)
+    what = f"{len(outcomes)} of {len(lines)} lines were dealt with, {stored} are remembered"
+    if interrupted or outcomes:
+        say(
+            f"{'interrupted' if interrupted else 'ended'}: {what if outcomes else 'nothing was remembered'}", error=True
+        )
+    if interrupted and as_json:
+        print_json({"outcomes": _documents(lines, outcomes, place), "interrupted": True})
 
 
 def _say_lines(done: Sequence[tuple[int, Outcome]]) -> None:
@@ -160,27 +196,28 @@ def _say_lines(done: Sequence[tuple[int, Outcome]]) -> None:
 @grouped
 def confirm(ids: Ids, place: Place, as_json: Json = False) -> None:
     """Make items your own words; elsewhere than at your terminal only the request is recorded."""
-    with opened(place) as (memory, view):
-        outcomes = [memory.confirm(view, item_id) for item_id in dict.fromkeys(ids)]
-    settle(outcomes, "confirmed", as_json=as_json)
+    _change(place, "confirmed", as_json, lambda memory, view: [memory.confirm(view, one) for one in dict.fromkeys(ids)])
 
 
 @app.command(epilog="Example: afterwatch memory cool mem-2026-01-31-001")
 @grouped
 def cool(ids: Ids, place: Place, as_json: Json = False) -> None:
     """Keep items out of prompts; a search still finds them, and `warm` brings them back."""
-    with opened(place) as (memory, view):
-        outcomes = memory.cool(view, ids)
-    settle(outcomes, "cooled", as_json=as_json)
+    _change(place, "cooled", as_json, lambda memory, view: memory.cool(view, ids))
 
 
 @app.command(epilog="Example: afterwatch memory warm mem-2026-01-31-001")
 @grouped
 def warm(ids: Ids, place: Place, as_json: Json = False) -> None:
     """Bring cooled items back."""
-    with opened(place) as (memory, view):
-        outcomes = memory.warm(view, ids)
-    settle(outcomes, "warm again", as_json=as_json)
+    _change(place, "warm again", as_json, lambda memory, view: memory.warm(view, ids))
+
+
+def _change(place: Place, done: str, as_json: bool, act: "Callable[[Memory, View], list[Outcome]]") -> None:
+    """Change items and report it; `done` is the word for it."""
+    with opened(place, writes=True) as (memory, view):
+        outcomes = act(memory, view)
+    settle(outcomes, done, as_json=as_json)
 
 
 @app.command(epilog="Example: afterwatch memory keep --write 12")
@@ -194,7 +231,7 @@ def keep(
     """Clear pending-cleanup: what the items say stays as it is. You decide it, at your terminal."""
     if not ids and write is None:
         raise UserError("nothing was named", remedy="give ids, or the number of a write with --write")
-    with opened(place) as (memory, view):
+    with opened(place, writes=True, for_user="only the user clears pending-cleanup") as (memory, view):
         outcomes = memory.keep(view, ids=ids or (), write=write)
     settle(outcomes, "kept", as_json=as_json)
 
@@ -208,7 +245,7 @@ def rate(
     as_json: Json = False,
 ) -> None:
     """Say whether an item was of use; it changes nothing else."""
-    with opened(place) as (memory, view):
+    with opened(place, writes=True) as (memory, view):
         outcome = memory.rate(view, item_id, verdict)
     answer: dict[str, Any] = {"id": outcome.id, "verdict": str(verdict)}
     if as_json:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from afterwatch.errors import UserError
-from afterwatch.memory.model import Layer, Status, micros
+from afterwatch.memory.model import Layer, Status, local_date, micros
 
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many at most.")]
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 
 class Category(StrEnum):
-    """What a lesson is about; the same as `memory.gate.CATEGORIES`."""
+    """What a lesson is about; the same as `memory.intake.CATEGORIES`."""
 
     TOOL = "tool"
     PREFERENCE = "preference"
@@ -75,14 +75,20 @@ def moment(text: str | None, *, end: bool = False) -> int | None:
     A bare date means its first moment, or with `end` its last. None stays None.
 
     Raises:
-        UserError: it is no such date.
+        UserError: it is no such date, or none that memory can hold.
     """
     if text is None:
         return None
+    from afterwatch.memory.intake import EARLIEST, LATEST
+
     try:
-        return micros(_read(text.strip(), end).astimezone(UTC))
+        at = micros(_read(text.strip(), end).astimezone(UTC))
     except (ValueError, OverflowError, OSError) as error:
         raise UserError(f"{text!r} is no date", remedy="write 2026-01-31 or 2026-01-31T14:00+01:00") from error
+    if not EARLIEST <= at <= LATEST:
+        first, last = local_date(EARLIEST, 0), local_date(LATEST, 0)
+        raise UserError(f"{text!r} is no date that memory holds", remedy=f"write one between {first} and {last}")
+    return at
 
 
 def _read(text: str, end: bool) -> datetime:

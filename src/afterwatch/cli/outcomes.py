@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from afterwatch.cli.output import print_json, say
-from afterwatch.cli.view import why_no_user
+from afterwatch.cli.view import BY_USER, why_no_user
 from afterwatch.errors import ToolRefused
 from afterwatch.memory.model import Outcome, Result
 
@@ -18,13 +18,16 @@ REMEDIES: dict[str, str] = {
     "key_format": "give another key, such as pref.editor",
     "key_prefix": "use one of these prefixes, or allow yours: afterwatch config set memory.extra_prefixes PREFIX",
     "reserved_prefix": "choose another prefix, or write it yourself at a terminal",
+    "secret_name": "name it by what it is for; what is secret belongs in a vault",
+    "text_value": "write the value in the text, or leave the text out: --value alone",
+    "validity": "check --valid-from and --valid-to",
     "value_empty": "give the value: --value TEXT",
     "value_size": "shorten the value, or remember it without a key",
     "text_length": "make it one statement; several go in with --lines, one a line",
     "category": "add lessons with `afterwatch learn add`",
     "low_confidence": "write it yourself at a terminal, or lower memory.confidence",
-    "user_holds": "the user does it at a terminal, with the same command",
-    "needs_user": "the user does it at a terminal, with the same command",
+    "user_holds": BY_USER,
+    "needs_user": BY_USER,
     "lower_confidence": "confirm the new value: the user writes it at a terminal",
     "older": "give a later --valid-from, or none",
     "same_time": "give a --valid-from that says which value is the later one",
@@ -65,6 +68,7 @@ def remembered(outcome: Outcome, space: str | None = None) -> list[str]:
         Result.UNCHANGED: f"unchanged: {outcome.id} says so already",
         Result.MERGED: f"same as {outcome.id}: counted as said again",
         Result.CORROBORATED: f"same as {outcome.id}: counted as said again",
+        Result.CHANGED: f"changed {outcome.id}",
         Result.SUPERSEDED: f"remembered as {outcome.id}; supersedes {_list(outcome.displaced)}",
         Result.QUARANTINED: f"set aside as {outcome.id} until someone looks at it",
         Result.REFUSED: f"refused: {outcome.detail}",

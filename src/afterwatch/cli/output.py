@@ -3,12 +3,11 @@
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from afterwatch.errors import AfterwatchError
-
-T = TypeVar("T")
 
 # Terminals obey C0 and C1 controls; bidirectional controls make a line read as another one.
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F)]
@@ -36,17 +35,13 @@ def clean(text: str, *, one_line: bool = False) -> str:
     return harmless.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates
 
 
-def prepare_streams() -> None:
-    """Never fail for a character the terminal cannot show."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
 def say(text: str = "", *, error: bool = False) -> None:
-    """Print one piece of text, made harmless, to stdout or stderr."""
-    print(clean(text), file=sys.stderr if error else sys.stdout)
+    """Print one piece of text, made harmless, to stdout or stderr. That stderr cannot be written is no failure."""
+    if not error:
+        print(clean(text))  # noqa: T201
+        return
+    with suppress(OSError):
+        print(clean(text), file=sys.stderr)  # noqa: T201
 
 
 def print_json(value: Any) -> None:
@@ -60,13 +55,19 @@ def print_json(value: Any) -> None:
 
 
 def fail(error: AfterwatchError, *, as_json: bool) -> None:
-    """Print an error: as a document on stdout for `--json`, else as two lines on stderr."""
+    """Print an error: as a document on stdout for `--json`, else as two lines on stderr.
+
+    It may quote what was typed, which may be a secret in the wrong place.
+    """
+    from afterwatch.security.redaction import redact
+
+    message, remedy = redact(str(error)).text, redact(error.remedy).text
     if as_json:
-        print_json({"error": {"code": error.code, "message": str(error), "remedy": error.remedy}})
+        print_json({"error": {"code": error.code, "message": message, "remedy": remedy}})
         return
-    say(f"error: {error}", error=True)
-    if error.remedy:
-        say(f"  {error.remedy}", error=True)
+    say(f"error: {message}", error=True)
+    if remedy:
+        say(f"  {remedy}", error=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -96,14 +97,3 @@ def _width(text: str) -> int:
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     marks = sum(unicodedata.combining(letter) != 0 for letter in text)
     return len(text) + wide - marks
-
-
-def progress(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
-    """Yield `items`; show how far they are on stderr if that is a terminal, and nothing otherwise."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, clean(label, one_line=True), total=total, console=Console(stderr=True))

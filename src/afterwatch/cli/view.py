@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from afterwatch.errors import ToolRefused
 from afterwatch.memory.model import Channel, Scope, View
 from afterwatch.memory.settings import MemorySettings
+from afterwatch.settings.paths import ensure_home
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -55,6 +57,7 @@ MARKERS: tuple[Marker, ...] = (
 """Variables that known agents give to the commands they run. Settings that people keep in their profile (CODEX_HOME,
 CODEX_API_KEY, AIDER_MODEL, GEMINI_API_KEY) are none, nor are those of an editor's own terminal (TERM_PROGRAM)."""
 
+BY_USER = "the user does it at a terminal, with the same command"
 _OFF = ("", "0", "false", "no", "off")
 Progress = Callable[[int, int], None]
 
@@ -163,9 +166,23 @@ def open_memory() -> "Memory":
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[tuple["Memory", View]]:
-    """The memory and the view of a command; closed afterwards."""
+def opened(place: Place, *, writes: bool = False, for_user: str = "") -> Iterator[tuple["Memory", View]]:
+    """The memory and the view of a command; closed afterwards.
+
+    Args:
+        place: the spaces and scopes that were named.
+        writes: make the home if it is missing; without, a command looks, and a closed home will do.
+        for_user: what only the user does, said in the refusal of anyone else.
+
+    Raises:
+        ToolRefused: the command does not speak for the user.
+        UserError, Unavailable: no such space or scope; the home cannot be used.
+    """
     view = current_view(place.space, place.scope or (), place.read or ())
+    if for_user and not view.is_user:
+        raise ToolRefused(f"refused: {for_user}", remedy=f"{BY_USER} ({why_no_user()})", code="needs_user")
+    if writes:
+        ensure_home()
     with open_memory() as memory:
         yield memory, view
 

@@ -6,22 +6,24 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any, Self
 
-from afterwatch.errors import Unavailable, UserError
+from afterwatch.errors import ToolRefused, Unavailable, UserError
 from afterwatch.memory import backup as copies
 from afterwatch.memory import index, reading
 from afterwatch.memory.curation import Curator
 from afterwatch.memory.embedders import Loading, load
+from afterwatch.memory.files import cache_in
 from afterwatch.memory.model import Draft, Item, Layer, Outcome, View, micros
 from afterwatch.memory.ranking import Candidate
 from afterwatch.memory.reading import Filter
 from afterwatch.memory.recall import Found, Recall
 from afterwatch.memory.settings import MemorySettings
+from afterwatch.memory.sources import vouched
 from afterwatch.memory.spaces import Spaces
 from afterwatch.memory.store import Store
 from afterwatch.memory.writing import Writer
 from afterwatch.security.audit import AuditLog
 from afterwatch.settings.clock import Clock, SystemClock
-from afterwatch.settings.paths import ensure_home
+from afterwatch.settings.paths import usable_home
 
 Progress = Callable[[int, int], None]
 """Called with (done, in all) during long work."""
@@ -64,9 +66,9 @@ class Memory:
         Raises:
             Unavailable: the home cannot be used.
         """
-        home = home or ensure_home()
+        home = home or usable_home()
         settings = settings or MemorySettings()
-        embedder = embedder or Loading(lambda: load(settings.embedder, home / "cache"))
+        embedder = embedder or Loading(lambda: load(settings.embedder, cache_in(home)))
         return cls(home, settings, clock or SystemClock(), embedder)
 
     def close(self) -> None:
@@ -95,7 +97,7 @@ class Memory:
 
     def add_many(self, view: View, drafts: Iterable[Draft], *, progress: Progress | None = None) -> list[Outcome]:
         """Put drafts through the gate in order; each has its own outcome."""
-        return self._writer.add(view, list(drafts), progress)
+        return self._writer.add(view, [vouched(draft, view) for draft in drafts], progress)
 
     def confirm(self, view: View, item_id: str) -> Outcome:
         """Make an item the user's own; recorded in the audit log."""
@@ -225,7 +227,15 @@ class Memory:
         copies.backup(self._spaces.store(view.write), target)
 
     def restore(self, view: View, source: Path, *, progress: Progress | None = None) -> Path:
-        """Replace the space's content by a backup. Returns where the former content was kept."""
+        """Replace the space's content by a backup. Returns where the former content was kept.
+
+        Raises:
+            ToolRefused: the view is not the user's; what the user said could be replaced.
+        """
+        if not view.is_user:
+            raise ToolRefused(
+                "only the user replaces what a space holds", remedy="run it yourself at a terminal", code="needs_user"
+            )
         self._audit("memory.restore", view, [view.write])
         stamp = self._clock.now().astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
         aside = self._spaces.set_aside_if_damaged(view.write, stamp)

@@ -8,7 +8,8 @@ from typing import Any
 from afterwatch.errors import UserError
 from afterwatch.memory import index
 from afterwatch.memory.model import USER, Item, Outcome, Result, View, micros
-from afterwatch.memory.reading import Condition, in_scope
+from afterwatch.memory.names import quoted
+from afterwatch.memory.reading import Condition, Filter, admitted, in_scope
 from afterwatch.memory.store import Store, keep_revision, note_change, note_event
 from afterwatch.settings.clock import Clock
 
@@ -39,7 +40,7 @@ class Curator:
                 return Outcome(Result.UNCHANGED, item.id)
             keep_revision(connection, item.row, micros(self.clock.now()), view.principal)
             self._set(connection, item, "origin = ?, epistemic = 'confirmed', confidence = 1.0", (USER,))
-            return Outcome(Result.CORROBORATED, item.id, event=self._event(connection, view, "confirm", item))
+            return Outcome(Result.CHANGED, item.id, event=self._event(connection, view, "confirm", item))
 
     def cool(self, view: View, ids: Sequence[str]) -> list[Outcome]:
         """Take items out of injection; they stay searchable and can be warmed."""
@@ -70,7 +71,7 @@ class Curator:
             UserError: the verdict is not one of `VERDICTS`, or the view sees no such item.
         """
         if verdict not in VERDICTS:
-            raise UserError(f"no verdict {verdict!r}", remedy=f"use one of: {', '.join(VERDICTS)}")
+            raise UserError(f"no verdict {quoted(verdict)}", remedy=f"use one of: {', '.join(VERDICTS)}")
         with self.store.writing() as connection:
             item = self._visible(view, item_id)
             at = micros(self.clock.now())
@@ -104,7 +105,7 @@ class Curator:
             return Outcome(Result.REFUSED, item.id, "user_holds", detail, event=event)
         self._set(connection, item, "tier = 'cold'")
         event = self._event(connection, view, "cool", item)
-        return Outcome(Result.CORROBORATED, item.id, cooled=(item.id,), event=event)
+        return Outcome(Result.CHANGED, item.id, cooled=(item.id,), event=event)
 
     def _warm(self, connection: sqlite3.Connection, view: View, item: Item) -> Outcome:
         if item.tier != "cold":
@@ -113,22 +114,23 @@ class Curator:
             event = self._event(connection, view, "warm-request", item)
             return Outcome(Result.REFUSED, item.id, "user_holds", "it is the user's own; recorded", event=event)
         self._set(connection, item, "tier = 'hot'")
-        return Outcome(Result.CORROBORATED, item.id, event=self._event(connection, view, "warm", item))
+        return Outcome(Result.CHANGED, item.id, event=self._event(connection, view, "warm", item))
 
     def _keep(self, connection: sqlite3.Connection, view: View, item: Item) -> Outcome:
         if item.status != "pending-cleanup":
             return Outcome(Result.UNCHANGED, item.id)
         self._set(connection, item, "status = 'active', status_by = ?", (view.principal,))
-        return Outcome(Result.CORROBORATED, item.id, event=self._event(connection, view, "keep", item))
+        return Outcome(Result.CHANGED, item.id, event=self._event(connection, view, "keep", item))
 
     # -- small things -------------------------------------------------------------------------------------------
 
     def _visible(self, view: View, item_id: str) -> Item:
-        wanted = Condition("id = ?", (item_id,)) & in_scope(view)
+        view.check_names()
+        wanted = Condition("id = ?", (item_id,)) & in_scope(view) & admitted(Filter())
         found = self.store.select(wanted.sql, wanted.values)
         if not found:
             raise UserError(
-                f"no item {item_id!r} in {self.store.space}", remedy="`afterwatch memory search …` shows ids"
+                f"no item {quoted(item_id)} in {self.store.space}", remedy="`afterwatch memory search …` shows ids"
             )
         return found[0]
 

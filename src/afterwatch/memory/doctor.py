@@ -86,8 +86,8 @@ def _space(path: Path, embedder: str) -> Iterator[Row]:
             yield _schema(space, connection)
             yield _integrity(space, connection)
             yield _index(space, connection)
-            if embedder != "none":
-                yield _vectors(space, connection)
+            if embedder in EMBEDDERS:
+                yield _vectors(space, connection, _model(embedder))
     except AfterwatchError as error:
         yield Row(f"memory {space}", "fail", str(error), error.remedy)
 
@@ -123,13 +123,24 @@ def _index(space: str, connection: sqlite3.Connection) -> Row:
     return Row(name, "warn", what, f"`afterwatch memory reindex --space {space}`")
 
 
-def _vectors(space: str, connection: sqlite3.Connection) -> Row:
+def _model(embedder: str) -> str:
+    """The name that the vectors of an embedder carry; its weights are not loaded."""
+    from afterwatch.memory.embedders.bundled import Bundled
+    from afterwatch.memory.embedders.minilm import MiniLM
+
+    return {"bundled": Bundled.id, "minilm": MiniLM.id}[embedder]
+
+
+def _vectors(space: str, connection: sqlite3.Connection, model: str) -> Row:
     name = f"memory {space} vectors"
     live, held = connection.execute(
-        "SELECT count(*), count(v.item) FROM items i LEFT JOIN vectors v ON v.item = i.row WHERE i.live = 1"
+        "SELECT count(*), count(v.item) FROM items i LEFT JOIN vectors v ON v.item = i.row AND v.model = ? "
+        "WHERE i.live = 1",
+        (model,),
     ).fetchone()
-    models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM vectors ORDER BY model")]
     if held == live:
-        return Row(name, "ok", f"complete ({', '.join(models) or 'none needed'})")
-    what = f"{live - held} of {live} items have none yet and are found by keyword"
+        return Row(name, "ok", f"complete ({model if live else 'none needed'})")
+    others = [row[0] for row in connection.execute("SELECT DISTINCT model FROM vectors WHERE model != ?", (model,))]
+    what = f"{live - held} of {live} items have none yet of {model} and are found by keyword"
+    what += f"; those of {', '.join(sorted(others))} are not used" if others else ""
     return Row(name, "warn", what, f"the next `afterwatch memory search --space {space} …` computes them")

@@ -1,11 +1,13 @@
 """Where a space lives on disk, and what kind of disk that is. Standard library only."""
 
+import errno
 import os
 import re
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from afterwatch.errors import Unavailable, UserError
@@ -103,21 +105,71 @@ def database_path(home: Path, space: str) -> Path:
     return home.joinpath("spaces", *check_space(space).split(":"), DATABASE)
 
 
+def cache_in(home: Path) -> Path:
+    """The folder of a home for what can be rebuilt. A home that is not there has none: to look makes no home."""
+    return (home if home.is_dir() else Path(os.devnull)) / "cache"
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The file of a space, and what SQLite keeps beside it, as far as they are there."""
+    return [part for part in (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")) if part.exists()]
+
+
+def prepare_database(path: Path) -> None:
+    """Create the file of a new space, empty but whole; refuse one that has lost its content.
+
+    It is made under another name: whatever interrupts that, no file without content can come from it.
+
+    Raises:
+        Unavailable: damage, a full or read-only disk, or a network file system.
+    """
+    if path.exists() and path.stat().st_size:
+        return
+    if parts_of(path):
+        raise Unavailable(
+            f"the memory store {path} has lost its content", remedy=_CODES["SQLITE_CORRUPT"][2], code="damaged"
+        )
+    make_folder(path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".new-", suffix=".db", dir=path.parent)  # mode 0600
+    except OSError as error:
+        raise _not_created(path, error) from error
+    os.close(handle)
+    try:
+        with plain_errors(), closing(sqlite3.connect(name, isolation_level=None)) as connection:
+            connection.execute("PRAGMA user_version = 0")  # writes the first page, or says why not
+            connection.execute("PRAGMA journal_mode = WAL")
+        with suppress(OSError):  # another process was faster, or a disk without links: then the store creates it
+            os.link(name, path)
+    finally:
+        for part in parts_of(Path(name)):
+            part.unlink(missing_ok=True)
+
+
 def make_folder(folder: Path) -> None:
-    """Create the folder of a space, closed to others.
+    """Create the folder of a space and those above it, closed to others.
 
     Raises:
         Unavailable: the disk is read-only, or a network file system.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for missing in reversed([one for one in folder.parents if not one.exists()]):
+            missing.mkdir(exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
-        raise Unavailable(
-            f"cannot create {folder}: {error.strerror}",
-            remedy="make the home writable, or set AFTERWATCH_HOME to a folder that is",
-            code="read_only",
-        ) from error
+        raise _not_created(folder, error) from error
     refuse_network(folder, mount_table())
+
+
+def _not_created(path: Path, error: OSError) -> Unavailable:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        code, message, remedy = _CODES["SQLITE_FULL"]
+        return Unavailable(message, remedy=remedy, code=code)
+    return Unavailable(
+        f"cannot create {path}: {error.strerror}",
+        remedy="make the home writable, or set AFTERWATCH_HOME to a folder that is",
+        code="read_only",
+    )
 
 
 def mount_table() -> str:

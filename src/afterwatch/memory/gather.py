@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 from afterwatch.memory import keywords
 from afterwatch.memory.keywords import Term
-from afterwatch.memory.ranking import Candidate, Levels, named, speakers
+from afterwatch.memory.ranking import Candidate, Levels
 from afterwatch.memory.reading import Condition
+from afterwatch.memory.utterance import named, speaker
 
 if TYPE_CHECKING:
     from afterwatch.memory.vectors import Matrix, Vector
 
 BY_WORDS = 200
+KNOWN_WORDS = 600
+"""Rows whose keyword score is known: what comes in another way, and its neighbours, may have one too."""
 BY_VECTOR = 200
 BY_SEGMENT = 10
 """Segments whose turns all become candidates; the scores of five times as many are known."""
@@ -35,8 +38,8 @@ SELECT i.row, i.text, i.importance, i.valid_from, i.segment,
 FROM items i WHERE i.row IN (SELECT value FROM json_each(?)) AND {wanted}
 """.replace(
     "{same}",
-    # the + keeps SQLite from choosing the index by scope, which holds nearly every row
-    "n.conversation = i.conversation AND +n.live = 1 AND +n.scope_kind = i.scope_kind AND +n.scope_key = i.scope_key",
+    "n.conversation = i.conversation AND n.scope_kind = i.scope_kind AND n.scope_key = i.scope_key "
+    "AND n.status IN ('active', 'pending-cleanup') AND n.quarantined = 0 AND n.merged_into IS NULL",
 )
 
 
@@ -92,11 +95,12 @@ def gather(
 ) -> list[Candidate]:
     """Candidates of one space with their raw evidence; raises the levels to what was seen here."""
     wanted = [term.text for term in asked.terms]
+    by_words, words = _by_words(connection, wanted, where)
     found = _Evidence(
-        _by_words(connection, wanted, where),
+        by_words,
         keywords.match(connection, "words_segments", wanted, BY_SEGMENT * 5),
     )
-    rows_seen = set(found.by_words) | _turns_of(connection, list(found.by_segment)[:BY_SEGMENT])
+    rows_seen = set(words) | _turns_of(connection, list(found.by_segment)[:BY_SEGMENT])
     if matrix is not None and asked.vector is not None:
         near = matrix.nearest(connection, asked.vector, BY_VECTOR, where.narrow)
         if near.rows:  # vectors of items out of view say nothing
@@ -113,13 +117,16 @@ def gather(
     return [_candidate(space, one, asked, found) for one in placed]
 
 
-def _by_words(connection: sqlite3.Connection, wanted: list[str], where: Where) -> dict[int, float]:
+def _by_words(connection: sqlite3.Connection, wanted: list[str], where: Where) -> tuple[dict[int, float], list[int]]:
+    """The scores of the best rows, more than become candidates; and the rows that do."""
     narrow = where.narrow
-    found = keywords.match(connection, "words_live", wanted, BY_WORDS, narrow.sql, narrow.values)
+    scores = keywords.match(connection, "words_live", wanted, KNOWN_WORDS, narrow.sql, narrow.values)
+    rows = list(scores)[:BY_WORDS]
     if where.past:
         everything = where.all
-        found |= keywords.match(connection, "words_past", wanted, BY_WORDS, everything.sql, everything.values)
-    return found
+        past = keywords.match(connection, "words_past", wanted, KNOWN_WORDS, everything.sql, everything.values)
+        return scores | past, rows + list(past)[:BY_WORDS]
+    return scores, rows
 
 
 def _turns_of(connection: sqlite3.Connection, segments: list[int]) -> set[int]:
@@ -160,7 +167,8 @@ def _cover(connection: sqlite3.Connection, asked: Asked, placed: list[_Placed], 
 
     Names of speakers have no share: nearly every turn of theirs holds them.
     """
-    names = {word for name in named(asked.text, speakers(one[1] for one in placed)) for word in name.split()}
+    said = named(asked.text, (speaker(one[1]) for one in placed))
+    names = {word for name in said for word in name.split()}
     weights = [0.0 if term.text in names else _rarity(term.rows, asked.rows) for term in asked.terms]
     whole = math.fsum(weights) or 1.0
     found.shares = [weight / whole for weight in weights]
@@ -197,6 +205,7 @@ def _candidate(space: str, placed: _Placed, asked: Asked, found: _Evidence) -> C
         found.by_segment.get(segment, 0.0) if segment is not None else None,
         found.topics.get(segment) if segment is not None else None,
         found.stems(own, asked.terms),
+        speaker(text),
     )
 
 

@@ -127,8 +127,17 @@ class Editing:
 
 def insert(connection: sqlite3.Connection, table: str | None, row: int, tokens: Columns) -> None:
     """Put one row in, unless it waits for the rebuild."""
-    if table is None or not _covered(connection, row):
-        return
+    if table is not None and _covers(connection, row):
+        _put(connection, table, row, tokens)
+
+
+def remove(connection: sqlite3.Connection, table: str | None, row: int, tokens: Columns) -> None:
+    """Take one row out; `tokens` must be those that were put in."""
+    if table is not None and _covers(connection, row):
+        _take(connection, table, row, tokens)
+
+
+def _put(connection: sqlite3.Connection, table: str, row: int, tokens: Columns) -> None:
     connection.execute(
         f"INSERT INTO {table} (rowid, words, grams, identifiers) VALUES (?, ?, ?, ?)",
         (row, tokens.words, tokens.grams, tokens.identifiers),
@@ -136,10 +145,7 @@ def insert(connection: sqlite3.Connection, table: str | None, row: int, tokens: 
     _count(connection, table, 1)
 
 
-def remove(connection: sqlite3.Connection, table: str | None, row: int, tokens: Columns) -> None:
-    """Take one row out; `tokens` must be those that were put in."""
-    if table is None or not _covered(connection, row):
-        return
+def _take(connection: sqlite3.Connection, table: str, row: int, tokens: Columns) -> None:
     connection.execute(
         f"INSERT INTO {table} ({table}, rowid, words, grams, identifiers) VALUES ('delete', ?, ?, ?, ?)",
         (row, tokens.words, tokens.grams, tokens.identifiers),
@@ -165,13 +171,13 @@ def segment_tokens(connection: sqlite3.Connection, segment: int) -> Columns | No
 
 def replace_segment(connection: sqlite3.Connection, segment: int, before: Columns | None) -> None:
     """Swap a segment's entry for its present tokens."""
-    if not _covered(connection, 0):
+    if not _covers_segment(connection, segment):
         return
     if before is not None:
-        remove(connection, "words_segments", segment, before)
+        _take(connection, "words_segments", segment, before)
     now = segment_tokens(connection, segment)
     if now is not None:
-        insert(connection, "words_segments", segment, now)
+        _put(connection, "words_segments", segment, now)
 
 
 def _as_tuple(tokens: Columns) -> tuple[str, str, str]:
@@ -197,43 +203,79 @@ def choose_segment(connection: sqlite3.Connection, conversation: str) -> int:
 # -- the signature, and rebuilding ---------------------------------------------------------------------------------
 
 
-def _covered(connection: sqlite3.Connection, row: int) -> bool:
+def _covers(connection: sqlite3.Connection, row: int) -> bool:
     """Whether the index already holds this row's part; the rest is added by the rebuild when it gets there."""
-    state = connection.execute("SELECT upto, signature FROM index_state").fetchone()
-    if state is None or state[1] != signature():
+    upto, _segments = _state(connection)
+    return upto is None or 0 < row <= upto
+
+
+def _covers_segment(connection: sqlite3.Connection, segment: int) -> bool:
+    upto, segments = _state(connection)
+    return upto is None and (segments is None or segment <= segments)
+
+
+def _state(connection: sqlite3.Connection) -> tuple[int | None, int | None]:
+    """How far items and segments are indexed; None means all."""
+    state = connection.execute("SELECT upto, segments, signature FROM index_state").fetchone()
+    if state is None or state[2] != signature():
         # tokens of another tokenizer would spoil the tables: whoever opens the store next builds them anew
         connection.execute("UPDATE index_state SET signature = 'left behind'")
-        return False
-    return state[0] is None or 0 < row <= state[0]
+        return 0, 0
+    return state[0], state[1]
 
 
 def ready(connection: sqlite3.Connection, wanted: str) -> bool:
     """Whether the index is complete and made by this tokenizer."""
-    return bool(connection.execute("SELECT signature, upto FROM index_state").fetchone() == (wanted, None))
+    found = connection.execute("SELECT signature, upto, segments FROM index_state").fetchone()
+    return bool(found == (wanted, None, None))
 
 
 def start_rebuild(connection: sqlite3.Connection, wanted: str) -> None:
     """Empty the tables and begin anew; items are not touched."""
     create_index(connection)
-    connection.execute("INSERT OR REPLACE INTO index_state VALUES (1, ?, 0, 0)", (wanted,))
+    connection.execute(
+        "INSERT OR REPLACE INTO index_state (one, signature, upto, segments, live) VALUES (1, ?, 0, 0, 0)", (wanted,)
+    )
 
 
 def rebuild_step(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Index the next rows. Returns (rows done, rows in all); they are equal when the index is complete."""
-    upto = connection.execute("SELECT upto FROM index_state").fetchone()[0]
-    total = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()[0]
-    if upto is None:
-        return total, total
+    """Index the next items, or behind them the next segments.
+
+    Returns (rows done, rows in all), of both; they are equal when the index is complete.
+    """
+    upto, segments = connection.execute("SELECT upto, segments FROM index_state").fetchone()
+    items = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()[0]
+    whole = connection.execute("SELECT coalesce(max(row), 0) FROM segments").fetchone()[0]
+    if upto is not None:
+        upto, segments = _index_items(connection, upto, items), 0
+    elif segments is not None:
+        segments = _index_segments(connection, segments, whole)
+    if (upto or items) + (whole if segments is None else segments) < items + whole:
+        return (upto or items) + (segments or 0), items + whole
+    connection.execute("UPDATE index_state SET upto = NULL, segments = NULL")
+    return items + whole, items + whole
+
+
+def _index_items(connection: sqlite3.Connection, upto: int, last: int) -> int:
     rows = connection.execute(
         f"SELECT {_FIELDS} FROM items WHERE row > ? ORDER BY row LIMIT ?", (upto, REBUILD_STEP)
     ).fetchall()
-    reached = rows[-1][0] if rows else total
+    reached = int(rows[-1][0]) if rows else last
     connection.execute("UPDATE index_state SET upto = ?", (max(reached, 1),))
     for row in rows:
         entry = _describe(row)
         insert(connection, entry.table, entry.row, entry.tokens)
-    if reached >= total:
+    if reached >= last:
         connection.execute("UPDATE index_state SET upto = NULL")
-        for (segment,) in connection.execute("SELECT row FROM segments").fetchall():
-            replace_segment(connection, segment, None)
-    return reached, total
+    return reached
+
+
+def _index_segments(connection: sqlite3.Connection, upto: int, last: int) -> int:
+    rows = connection.execute(
+        "SELECT row FROM segments WHERE row > ? ORDER BY row LIMIT ?", (upto, REBUILD_STEP // SEGMENT_TURNS)
+    ).fetchall()
+    reached = int(rows[-1][0]) if rows else last
+    connection.execute("UPDATE index_state SET segments = ?", (reached,))
+    for (segment,) in rows:
+        replace_segment(connection, segment, None)
+    return reached

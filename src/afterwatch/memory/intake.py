@@ -5,12 +5,14 @@ Everything that is to be remembered is tidied and redacted here, before it is co
 
 import json
 import re
-import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from afterwatch.memory.model import USER, Draft, Epistemic, Kind, Layer
+from afterwatch.memory.names import telling, tidy
 from afterwatch.memory.settings import MemorySettings
+from afterwatch.memory.texts import says
 from afterwatch.security.redaction import redact
 
 KEY = re.compile(r"[a-z](?:[a-z0-9_.]*[a-z0-9])?")
@@ -20,13 +22,12 @@ RESERVED_PREFIX = "system"
 MAX_VALUE_BYTES = 4096
 TEXT_LENGTH = (10, 2000)
 MAX_IMPORTED = 20_000
-MAX_TAGS, MAX_TAG, MAX_ALIASES, MAX_ALIAS = 10, 50, 20, 100
+MAX_TAGS, MAX_TAG, MAX_ALIASES, MAX_ALIAS, MAX_SOURCE = 10, 50, 20, 100, 200
 EARLIEST, LATEST = -62_100_000_000_000_000, 253_300_000_000_000_000
 """Microseconds since the epoch, a little inside the years 1 and 9999."""
 MASK = "[REDACTED: credential]"
+LABELS = f"at most {MAX_TAGS} tags of {MAX_TAG} characters and {MAX_ALIASES} aliases of {MAX_ALIAS}"
 CATEGORIES = ("tool", "preference", "knowledge")
-_KEPT_CONTROLS = "\n\r\t\u200c\u200d"
-"""Line ends, tabs, and the joiners that scripts and emoji need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +38,29 @@ class Refusal:
     detail: str
 
 
-def tidy(text: str) -> str:
-    """NFC, without lone surrogates, control, format and private-use characters, trimmed."""
-    if text.isascii() and text.isprintable():
-        return text.strip()
-    composed = unicodedata.normalize("NFC", text)
-    kept = (c for c in composed if c in _KEPT_CONTROLS or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cs"))
-    return "".join(kept).replace("\r\n", "\n").strip()
+BACKWARDS = Refusal("validity", "what is valid ends after it begins")
 
 
-def check(draft: Draft, origin: str, settings: MemorySettings) -> tuple[Draft, int] | Refusal:
-    """The draft as it may be stored and the number of secrets masked in it, or the reason against it."""
+class Checked(NamedTuple):
+    """A draft as it may be stored; how many secrets were masked in it, and how many labels left out or cut."""
+
+    draft: Draft
+    masked: int
+    cut: int
+
+
+def check(draft: Draft, origin: str, settings: MemorySettings) -> Checked | Refusal:
+    """The draft as it may be stored and what was masked and cut in it, or the reason against it."""
     if not _is_json(draft.value):
         return Refusal("value_type", "a value is text, a number, true or false, or lists and mappings of these")
     if draft.layer not in tuple(Layer):
         return Refusal("layer", f"a layer is one of {', '.join(Layer)}")
-    cleaned, masked = _cleaned(replace(draft, layer=Layer(draft.layer)))
-    for rule in (_times, _key, _size, _lesson, _gate):
-        refusal = rule(cleaned, origin, settings)
+    found = _cleaned(replace(draft, layer=Layer(draft.layer)))
+    for rule in (_times, _key, _size, _agreement, _lesson, _gate):
+        refusal = rule(found.draft, origin, settings)
         if refusal is not None:
             return refusal
-    return cleaned, masked
+    return found
 
 
 def kind_of(draft: Draft) -> Kind:
@@ -79,10 +82,11 @@ def _is_json(value: Any) -> bool:
 
 
 class _Masker:
-    """Tidies and redacts text, and counts what it masked."""
+    """Tidies and redacts text, and counts what it masked and what it cut."""
 
     def __init__(self) -> None:
         self.masked = 0
+        self.cut = 0
 
     def text(self, text: str) -> str:
         found = redact(tidy(text))
@@ -92,26 +96,37 @@ class _Masker:
     def optional(self, text: str | None) -> str | None:
         return (self.text(text) or None) if text else None
 
-    def value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
+    def value(self, value: Any, name: str = "") -> Any:
+        """A value without its secrets; `name` is what it stands beside, which may tell that it is one."""
         if isinstance(value, list | tuple):
-            return [self.value(part) for part in value]
+            return [self.value(part, name) for part in value]
         if isinstance(value, dict):
-            return {self.text(str(name)): self.value(part) for name, part in value.items()}
-        return value
+            return {self.text(str(key)): self.value(part, str(key)) for key, part in value.items()}
+        if value is None or isinstance(value, bool):
+            return value
+        masked = self.text(value) if isinstance(value, str) else value
+        if name and value not in ("", 0) and _telling(name, str(masked)):
+            self.masked += 1
+            return MASK
+        return masked
+
+    def short(self, text: str, longest: int) -> str:
+        """A text of at most so many characters, that is safe at any length."""
+        kept = self.text(text)[:longest]
+        return MASK[:longest] if telling(kept) else kept
+
+    def labels(self, texts: Iterable[str], longest: int, most: int) -> tuple[str, ...]:
+        """Distinct labels; those that are too long are cut, those that are too many left out."""
+        safe = [self.text(text) for text in texts]
+        self.cut += sum(len(text) > longest for text in safe)
+        kept = tuple(dict.fromkeys(self.short(text, longest) for text in safe if text))
+        self.cut += len(kept[most:])
+        return kept[:most]
 
 
-def _cleaned(draft: Draft) -> tuple[Draft, int]:
+def _cleaned(draft: Draft) -> Checked:
     safe = _Masker()
-    value = safe.value(draft.value)
-    text = safe.text(draft.text)
-    if draft.subject is not None:
-        value = text if value is None else value
-        text = text or (value if isinstance(value, str) else canonical(value))
-        if isinstance(value, str) and value and _telling(draft.subject, value):
-            text = value = MASK
-            safe.masked += 1
+    value, text = _said(draft, safe)
     cleaned = replace(
         draft,
         text=text,
@@ -120,16 +135,32 @@ def _cleaned(draft: Draft) -> tuple[Draft, int]:
         layer=Layer.SEMANTIC if draft.subject is not None else draft.layer,
         quote=safe.optional(draft.quote),
         negative=safe.optional(draft.negative),
-        source=safe.text(draft.source)[:200],
+        source=safe.short(draft.source, MAX_SOURCE),
         source_run=safe.optional(draft.source_run),
         conversation=safe.optional(draft.conversation),
         inspired_by=safe.optional(draft.inspired_by),
         confidence=_within(draft.confidence, otherwise=0.0),
         importance=_within(draft.importance, otherwise=0.5),
-        tags=_distinct((safe.text(tag).lower() for tag in draft.tags), MAX_TAG, MAX_TAGS),
-        aliases=_distinct((safe.text(alias) for alias in draft.aliases), MAX_ALIAS, MAX_ALIASES),
+        tags=safe.labels((safe.text(tag).lower() for tag in draft.tags), MAX_TAG, MAX_TAGS),
+        aliases=safe.labels(draft.aliases, MAX_ALIAS, MAX_ALIASES),
     )
-    return cleaned, safe.masked
+    return Checked(cleaned, safe.masked, safe.cut)
+
+
+def _said(draft: Draft, safe: _Masker) -> tuple[Any, str]:
+    """Value and text without their secrets, each made from the other if it is missing."""
+    text = safe.text(draft.text)
+    if draft.subject is None:
+        return safe.value(draft.value), text
+    last = draft.subject.rpartition(".")[2]
+    given = draft.value if draft.value is not None else text
+    plain = safe.text(given) if isinstance(given, str) else given
+    value = safe.value(plain, last)
+    if value == MASK != plain:
+        return MASK, MASK
+    if isinstance(value, str) and MASK in text and says(tidy(draft.text), value) and not says(text, value):
+        return MASK, text  # the text told that the value is a secret
+    return value, text or (value if isinstance(value, str) else canonical(value))
 
 
 def _within(number: float, *, otherwise: float) -> float:
@@ -137,19 +168,17 @@ def _within(number: float, *, otherwise: float) -> float:
     return min(max(number, 0.0), 1.0) if number == number else otherwise
 
 
-def _telling(subject: str, value: str) -> bool:
+def _telling(name: str, value: str) -> bool:
     """Whether a value is a secret because of the name it stands beside, such as `user.db_password`."""
-    return bool(redact(f"{subject.rpartition('.')[2]}: {value}").findings) and not redact(value).findings
-
-
-def _distinct(texts: Any, longest: int, most: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text[:longest] for text in texts if text))[:most]
+    return telling(f"{name}: {value}") and not telling(value) and not telling(name)
 
 
 def _key(draft: Draft, origin: str, settings: MemorySettings) -> Refusal | None:
     key = draft.subject
     if key is None:
         return None
+    if telling(key):
+        return Refusal("secret_name", "the key looks like a credential; name it by what it is for")
     if not KEY.fullmatch(key) or len(key) < 2 or len(key) > MAX_KEY or ".." in key:
         return Refusal("key_format", "a key is 2 to 100 of a-z 0-9 _ . and starts with a letter, e.g. pref.editor")
     prefix = key.partition(".")[0]
@@ -166,7 +195,7 @@ def _times(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | N
     if any(not EARLIEST <= at <= LATEST for at in given):
         return Refusal("validity", "a time lies between the years 1 and 9999")
     if len(given) == 2 and given[1] <= given[0]:
-        return Refusal("validity", "what is valid ends after it begins")
+        return BACKWARDS
     return None
 
 
@@ -181,6 +210,19 @@ def _size(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | No
     if not least <= len(draft.text) <= most:
         return Refusal("text_length", f"a text has {least} to {most} characters, this one {len(draft.text)}")
     return None
+
+
+def _agreement(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | None:
+    """A text beside a value must say it: search shows the text, and a prompt the value.
+
+    Lists, mappings, true and false have no one wording: beside them the text is a caption.
+    """
+    if draft.subject is None or not isinstance(draft.value, str | int | float) or isinstance(draft.value, bool):
+        return None
+    wording = draft.value if isinstance(draft.value, str) else canonical(draft.value)
+    if draft.text == wording or says(draft.text, wording):
+        return None
+    return Refusal("text_value", "the text does not say the value: write the value in it, or give only one of the two")
 
 
 def _lesson(draft: Draft, _origin: str, _settings: MemorySettings) -> Refusal | None:

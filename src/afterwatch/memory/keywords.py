@@ -1,7 +1,8 @@
 """Asking the keyword index: how common a term is, and which rows match. Standard library only."""
 
+import heapq
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from afterwatch.memory.index import Stemmer
@@ -13,14 +14,17 @@ COMMON_SHARE = 0.02
 COMMON_ROWS = 2000
 """A term in more than this share *and* number of rows is left out when rarer ones exist: it only costs time
 (five very common words take 70 to 93 ms on 100,000 rows)."""
+COMMON_BUDGET = 4
+"""Where no term is rare, so many times that many rows are looked through: three of the commonest words of 100,000
+rows took 300 ms, and say next to nothing."""
 MOST_SEARCHED = 32
 """Terms that one search uses, the rarest first: more only cost time."""
 REPEAT_TERMS = 6
 REPEAT_BUDGET = 500
 REPEAT_ROWS = 6
 """Looking for repeats of a text: at most so many of its rarest terms, held by at most so many rows together, and the
-best rows of these. What a process found to be too common for it is not counted again (`common`): counting the
-commonest words of 100,000 rows takes 10 ms a text."""
+rows that share most of these."""
+MOST_REMEMBERED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,15 @@ class Term:
 
 
 class Frequent:
-    """Remembers how many rows hold the commonest terms: counting one costs up to 4 ms on 100,000 rows.
+    """Remembers how many rows hold a term: counting one costs up to 4 ms on 100,000 rows.
 
-    It forgets when the store has grown or shrunk by 2 %, so a count may lag by that much.
+    A reader remembers the commonest alone (`least`), so that rare ones count exactly. A writer remembers all it met,
+    and counts up what it adds. Both forget when the store has 2 % more or fewer rows than they know of, so a count
+    may lag by what other processes wrote meanwhile.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = COMMON_ROWS) -> None:
+        self._least = least
         self._rows = 0
         self._counts: dict[str, int] = {}
 
@@ -48,15 +55,22 @@ class Frequent:
             return self._counts[stem]
         row = connection.execute("SELECT doc FROM words_live_terms WHERE term = ?", (stem,)).fetchone()
         found = int(row[0]) if row else 0
-        if found > COMMON_ROWS:
+        if found > self._least:
             self._counts[stem] = found
         return found
 
     def check(self, rows: int) -> None:
         """Forget what no longer fits a store of so many rows."""
-        if abs(rows - self._rows) * 50 > self._rows:
+        if abs(rows - self._rows) * 50 > self._rows or len(self._counts) > MOST_REMEMBERED:
             self._rows = rows
             self._counts.clear()
+
+    def added(self, stems: Iterable[str]) -> None:
+        """Count one more row that holds these."""
+        self._rows += 1
+        for stem in stems:
+            if stem in self._counts:
+                self._counts[stem] += 1
 
 
 def weigh(connection: sqlite3.Connection, stem: Stemmer, question: str, frequent: Frequent | None = None) -> list[Term]:
@@ -79,14 +93,26 @@ def live_rows(connection: sqlite3.Connection) -> int:
 
 
 def searched(found: Sequence[Term], rows: int) -> list[Term]:
-    """The terms worth searching, in order: the rarest, and very common ones only when there are no others."""
+    """The terms worth searching, in order: the rare ones, or where there are none the rarest of the common."""
     edge = max(COMMON_ROWS, rows * COMMON_SHARE)
-    rare = [term for term in found if term.rows <= edge]
-    worth = rare if any(term.rows for term in rare) else list(found)
+    worth = [term for term in found if term.rows <= edge]
+    if not any(term.rows for term in worth):
+        worth += _rarest([term for term in found if term.rows > edge], COMMON_BUDGET * edge)
     if len(worth) <= MOST_SEARCHED:
         return worth
     least = set(sorted((term.rows, at) for at, term in enumerate(worth) if term.rows)[:MOST_SEARCHED])
     return [term for at, term in enumerate(worth) if (term.rows, at) in least]
+
+
+def _rarest(common: Sequence[Term], budget: float) -> list[Term]:
+    """The rarest terms that together hold no more rows than this; one at least."""
+    kept: list[Term] = []
+    for term in sorted(common, key=lambda term: term.rows):
+        budget -= term.rows
+        if kept and budget < 0:
+            break
+        kept.append(term)
+    return kept
 
 
 def match(
@@ -119,15 +145,21 @@ def holding(connection: sqlite3.Connection, term: str) -> list[int]:
     return [row for (row,) in connection.execute("SELECT rowid FROM words_live WHERE words_live MATCH ?", (quoted,))]
 
 
-def likely_repeats(connection: sqlite3.Connection, stem: Stemmer, text: str, common: set[str]) -> list[int]:
-    """Live rows that share the rarest terms of a text: the few that it could be a repeat of."""
-    fresh = [term for term in terms(text) if term not in common]
-    counted = count(connection, stem, fresh)
-    common.update(term.text for term in counted if term.rows > REPEAT_BUDGET)
-    wanted: list[str] = []
+def likely_repeats(connection: sqlite3.Connection, stem: Stemmer, text: str, frequent: Frequent) -> list[int]:
+    """Live rows that share the rarest terms of a text: the few that it could be a repeat of.
+
+    The text is counted as if it were added next; where it is not, the count is one too high until it is forgotten.
+    """
+    frequent.check(live_rows(connection))
+    shared: dict[int, float] = {}
     budget = REPEAT_BUDGET
-    for term in sorted((term for term in counted if term.rows), key=lambda term: term.rows)[:REPEAT_TERMS]:
+    counted = count(connection, stem, terms(text), frequent)
+    frequent.added(term.stem for term in counted)
+    held = [term for term in counted if term.rows]
+    for term in heapq.nsmallest(REPEAT_TERMS, held, key=lambda term: term.rows):
         budget -= term.rows
-        if budget >= 0:
-            wanted.append(term.text)
-    return list(match(connection, "words_live", wanted, REPEAT_ROWS))
+        if budget < 0:
+            break
+        for row in holding(connection, term.text):
+            shared[row] = shared.get(row, 0.0) + 1 / term.rows
+    return heapq.nsmallest(REPEAT_ROWS, shared, key=lambda row: (-shared[row], row))

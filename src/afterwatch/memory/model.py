@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from afterwatch.errors import UserError
+from afterwatch.memory.names import quoted, telling
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,7 +44,6 @@ class Tier(StrEnum):
     """Cold items are searchable and restorable but never injected."""
 
     HOT = "hot"
-    WARM = "warm"
     COLD = "cold"
 
 
@@ -119,9 +119,11 @@ class Scope:
         kind, _, key = text.partition(":")
         known = ", ".join(ScopeKind)
         if kind not in tuple(ScopeKind):
-            raise UserError(f"unknown scope kind {kind!r}", remedy=f"use one of: {known}")
+            raise UserError(f"unknown scope kind {quoted(kind)}", remedy=f"use one of: {known}")
         if (kind == ScopeKind.GLOBAL) == bool(key.strip()):
-            raise UserError(f"scope {text!r} is incomplete", remedy="write global, or kind:key such as project:shop")
+            raise UserError(
+                f"scope {quoted(text)} is incomplete", remedy="write global, or kind:key such as project:shop"
+            )
         return cls(ScopeKind(kind), key.strip())
 
     def __str__(self) -> str:
@@ -139,7 +141,7 @@ def check_space(name: str) -> str:
         UserError: any other name, so that no name can leave the folder of spaces.
     """
     if not _SPACE.fullmatch(name) or ".." in name:
-        raise UserError(f"{name!r} is no space", remedy="use local, user:<id>, agent:<id> or team:<slug>")
+        raise UserError(f"{quoted(name)} is no space", remedy="use local, user:<id>, agent:<id> or team:<slug>")
     return name
 
 
@@ -160,6 +162,20 @@ class View:
     def __post_init__(self) -> None:
         for name in (*self.read, self.write):
             check_space(name)
+
+    def check_names(self) -> None:
+        """Refuse to write under a name that the redactor would change.
+
+        Raises:
+            UserError: the space that is written, or the principal, looks like a credential.
+        """
+        for what, name in (("space", self.write), ("principal", self.principal)):
+            if telling(name):
+                raise UserError(
+                    f"the name of the {what} looks like a credential; nothing was written",
+                    remedy="name it by what it is for",
+                    code="secret_name",
+                )
 
     @property
     def origin(self) -> str:
@@ -221,7 +237,7 @@ class Item:
 
     @property
     def live(self) -> bool:
-        """Whether it holds now: neither superseded nor stale, quarantined or merged away (the store's rule `live`)."""
+        """Neither superseded, stale, quarantined nor merged away (the store's rule `live`); times do not count."""
         shown = self.status in (Status.ACTIVE, Status.PENDING_CLEANUP)
         return shown and not self.quarantined and self.merged_into is None
 
@@ -262,13 +278,14 @@ class Draft:
 
 
 class Result(StrEnum):
-    """What a write came to."""
+    """What a write came to; `changed` is what confirm, cool, warm and keep do to an item."""
 
     INSERTED = "inserted"
     UNCHANGED = "unchanged"
     MERGED = "merged"
     SUPERSEDED = "superseded"
     CORROBORATED = "corroborated"
+    CHANGED = "changed"
     QUARANTINED = "quarantined"
     REFUSED = "refused"
 

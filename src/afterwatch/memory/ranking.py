@@ -5,18 +5,17 @@ vector says, how much of the question the item and the turns before it cover, an
 The logarithm of importance and recency is added, so both multiply odds; then diversity.
 """
 
+import heapq
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 
-from afterwatch.memory.words import fold
+from afterwatch.memory import utterance
 
-SIGNALS = ("keyword", "vector", "cover", "segment", "topic", "speaker", "statement", "length", "time")
+SIGNALS = ("keyword", "vector", "cover", "segment", "topic", "speaker", "statement", "length", "answer")
 WEIGHTS = {
-    True: (2.05, 4.01, 3.11, 1.65, 0.63, 2.52, 0.85, 1.65, 2.09),
-    False: (4.54, 0.0, 3.01, 1.89, 0.0, 2.59, 0.70, 0.97, 2.16),
+    True: (2.03, 3.95, 3.11, 1.62, 0.74, 2.53, 0.84, 1.59, 1.85),
+    False: (4.56, 0.0, 2.98, 1.90, 0.0, 2.60, 0.70, 0.88, 1.89),
 }
 """With and without vectors; fitted by `python -m afterwatch.bench.fit_ranking` on LoCoMo conversations 1 to 5."""
 
@@ -31,22 +30,6 @@ DIVERSE_POOL = 80
 LONG_ENOUGH = 250
 DAY = 86_400_000_000
 
-_SPEAKER = re.compile(r"([^\W\d_][^:\n]{0,39}):\s")
-_NOTE = re.compile(r"\s*\[[^\]]*\]$")
-_WORD = re.compile(r"[^\W_]+")
-_ASKS_WHEN = re.compile(r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b", re.IGNORECASE)
-_TIME_WORDS = frozenset(
-    """
-    yesterday today tonight tomorrow ago since recently just weekend january february march april june july august
-    september october november december monday tuesday wednesday thursday friday saturday sunday
-    """.split()
-)
-_MAYBE_TIME = frozenset("last next this past few two three four five six couple".split())
-_TIME = re.compile(
-    r"\b(?:(?:19|20)\d\d|\d+:\d\d|(?:last|next|this|past) (?:night|week|month|year|spring|summer|fall|autumn|winter)"
-    r"|(?:few|two|three|four|five|six|couple of|\d+) (?:day|week|month|year|hour|minute)s?)\b"
-)
-
 
 @dataclass(slots=True)
 class Candidate:
@@ -54,7 +37,7 @@ class Candidate:
 
     `segment` is the BM25 of the turns around it taken as one text, `topic` the mean of the best cosines there,
     both None outside conversations;
-    `held` are the stems of the question that the item itself holds.
+    `held` are the stems of the question that the item itself holds, `speaker` the folded name its text begins with.
     """
 
     row: int
@@ -69,6 +52,7 @@ class Candidate:
     segment: float | None = None
     topic: float | None = None
     held: frozenset[str] = frozenset()
+    speaker: str = ""
     signals: tuple[float, ...] = ()
     score: float = 0.0
 
@@ -84,60 +68,37 @@ class Levels:
     vectors: bool = False
 
 
-def speakers(texts: Iterable[str]) -> list[str]:
-    """Of each text the folded name before its first colon, or nothing."""
-    known: dict[str, str] = {"": ""}
-    return [_speaker(text, known) for text in texts]
-
-
-def _speaker(text: str, known: dict[str, str]) -> str:
-    start = text[: text.find(": ", 0, 42) + 2] if ": " in text[:42] else ""
-    if start not in known:
-        found = _SPEAKER.match(start)
-        known[start] = fold(found.group(1)) if found else ""
-    return known[start]
-
-
-def named(question: str, names: Iterable[str]) -> list[str]:
-    """The speakers whose whole name stands in the question."""
-    said = set(_WORD.findall(fold(question)))
-    return [name for name in dict.fromkeys(names) if name and set(_WORD.findall(name)) <= said]
-
-
 def rate(question: str, candidates: Sequence[Candidate], levels: Levels, now: int) -> None:
     """Fill in signals and score of every candidate."""
-    said_by = speakers(candidate.text for candidate in candidates)
-    names = named(question, said_by)
-    one = names[0] if len(names) == 1 else None
-    when = _ASKS_WHEN.search(question) is not None
-    weights = WEIGHTS[levels.vectors]
+    names = utterance.named(question, (candidate.speaker for candidate in candidates))
+    who = names[0] if len(names) == 1 else None
+    answers = utterance.wanted(question)
+    w0, w1, w2, w3, w4, w5, w6, w7, w8 = WEIGHTS[levels.vectors]
     priors: dict[tuple[float, int], float] = {}
     by_keyword, by_segment = 1 / (levels.keyword or 1.0), 1 / (levels.segment or 1.0)
     mean, by_vector = levels.cosine_mean, 1 / ((levels.cosine_max - levels.cosine_mean) or 1.0)
-    for candidate, name in zip(candidates, said_by, strict=True):
-        text, segment = candidate.text, candidate.segment
-        keyword = max(0.0, candidate.lent_keyword) * by_keyword
-        lent, topic = candidate.lent_vector, candidate.topic if segment is not None else candidate.cosine
-        candidate.signals = (
-            math.sqrt(keyword),
-            (lent - mean) * by_vector if lent is not None else 0.0,
-            candidate.cover,
-            # an item outside conversations is a conversation of its own
-            segment * by_segment if segment is not None else keyword,
-            (topic - mean) * by_vector if topic is not None else 0.0,
-            float(one is not None and (name == one or (not name and _says(text, one)))),
-            float(not _asks(text)),
-            min(len(text), LONG_ENOUGH) / LONG_ENOUGH,
-            float(when and _speaks_of_time(text)),
-        )
-        key = (candidate.importance, candidate.valid_from)
+    for c in candidates:
+        text, segment = c.text, c.segment
+        words = c.lent_keyword * by_keyword if c.lent_keyword > 0.0 else 0.0
+        lent, nearest = c.lent_vector, c.topic if segment is not None else c.cosine
+        keyword = math.sqrt(words)
+        vector = (lent - mean) * by_vector if lent is not None else 0.0
+        # an item outside conversations is a conversation of its own
+        around = segment * by_segment if segment is not None else words
+        topic = (nearest - mean) * by_vector if nearest is not None else 0.0
+        said = 1.0 if who and (c.speaker == who or (not c.speaker and utterance.says(text, who))) else 0.0
+        statement = 0.0 if utterance.asks(text) else 1.0
+        length = min(len(text), LONG_ENOUGH) / LONG_ENOUGH
+        answer = 1.0 if any(gives(text) for gives in answers) else 0.0
+        c.signals = (keyword, vector, c.cover, around, topic, said, statement, length, answer)
+        key = (c.importance, c.valid_from)
         if key not in priors:
             priors[key] = math.log(prior(*key, now))
-        candidate.score = sum(map(mul, weights, candidate.signals)) + priors[key]
-
-
-def _says(text: str, name: str) -> bool:
-    return set(name.split()) <= set(_WORD.findall(fold(text)))
+        c.score = (
+            (w0 * keyword + w1 * vector + w2 * c.cover + w3 * around + w4 * topic)
+            + (w5 * said + w6 * statement + w7 * length + w8 * answer)
+            + priors[key]
+        )
 
 
 def prior(importance: float, valid_from: int, now: int) -> float:
@@ -179,33 +140,26 @@ def _word_bits(pool: Sequence[Candidate]) -> list[int]:
 
 
 def _diverse(worth: Sequence[float], words: Sequence[int], limit: int) -> list[int]:
-    """Greedy MMR: each place goes to the best worth less the likeness (Jaccard) to what is chosen already."""
-    value = list(worth)
-    likeness = [0.0] * len(worth)
-    left = list(range(len(worth)))
+    """Greedy MMR: each place goes to the best worth less the likeness (Jaccard) to what is chosen already.
+
+    A value only ever falls, so one that is out of date is a bound: only what comes to the top is compared.
+    """
+    left = [(-value, at) for at, value in enumerate(worth)]  # of equals the first, which is the better by score
+    heapq.heapify(left)
+    likeness, compared = [0.0] * len(worth), [0] * len(worth)
     chosen: list[int] = []
     while left and len(chosen) < limit:
-        best = max(left, key=value.__getitem__)  # of equals the first, which is the better by score
-        left.remove(best)
-        chosen.append(best)
-        mine = words[best]
-        for at in left:
-            like = (mine & words[at]).bit_count() / ((mine | words[at]).bit_count() or 1)
-            if like > likeness[at]:
-                likeness[at] = like
-                value[at] = worth[at] - DIVERSITY * like
+        at = left[0][1]
+        mine, most = words[at], likeness[at]
+        if compared[at] == len(chosen):
+            heapq.heappop(left)
+            chosen.append(at)
+            continue
+        for other in chosen[compared[at] :]:
+            theirs = words[other]
+            like = (mine & theirs).bit_count() / ((mine | theirs).bit_count() or 1)
+            if like > most:
+                most = like
+        likeness[at], compared[at] = most, len(chosen)
+        heapq.heapreplace(left, (DIVERSITY * most - worth[at], at))
     return chosen
-
-
-def _speaks_of_time(text: str) -> bool:
-    lowered = text.lower()
-    words = set(_WORD.findall(lowered))
-    if words & _TIME_WORDS:
-        return True
-    maybe = words & _MAYBE_TIME or any(digit in lowered for digit in "0123456789")
-    return bool(maybe) and _TIME.search(lowered) is not None
-
-
-def _asks(text: str) -> bool:
-    end = _NOTE.sub("", text)[-30:] if text.endswith("]") else text[-30:]
-    return "?" in end or "？" in end or "؟" in end

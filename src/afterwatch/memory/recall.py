@@ -13,7 +13,7 @@ from afterwatch.memory.gather import Asked, Where, gather
 from afterwatch.memory.keywords import Term
 from afterwatch.memory.model import Item, View, micros
 from afterwatch.memory.ranking import Candidate, Levels
-from afterwatch.memory.reading import Condition, Filter, chosen, in_scope, in_time
+from afterwatch.memory.reading import Condition, Filter, chosen, in_scope, visible
 from afterwatch.memory.spaces import Spaces
 from afterwatch.settings.clock import Clock
 
@@ -25,7 +25,6 @@ LONGEST_QUESTION = 4000
 GATED = 50
 """Best candidates that the gate judges."""
 WARM = Condition("tier != 'cold' AND status != 'pending-cleanup'")
-LIVE = Condition("live = 1")
 ANY = Condition()
 
 
@@ -107,8 +106,7 @@ class Recall:
         rated = Rated(micros(self._clock.now()), degraded=dict.fromkeys(self._spaces.lacking()))
         vector = self._vector(question)
         for space in dict.fromkeys(view.read):
-            final = in_time(where, rated.now) & also
-            place = Where(in_scope(view) & chosen(where), final if where.past else final & LIVE, where.past)
+            place = Where(in_scope(view) & chosen(where), visible(where, rated.now) & also, where.past)
             self._collect(space, question, vector, replace(place, narrow=place.narrow & also), rated)
         ranking.rate(question, rated.candidates, rated.levels, rated.now)
         return rated
@@ -126,7 +124,7 @@ class Recall:
             near = spelling.corrections(connection, stem, terms)
             guesses = keywords.count(connection, stem, [word for words in near.values() for word in words])
             asked = Asked(question, [*keywords.searched(terms, rows), *guesses], rows, vector)
-            if _some_ended(connection, rated.now):
+            if _some_out_of_time(connection, rated.now):
                 place = replace(place, narrow=place.all)  # else they would crowd out what holds
             matrix = self._spaces.matrix(store, connection) if vector is not None else None
             rated.candidates += gather(connection, space, asked, place, matrix, rated.levels)
@@ -152,8 +150,10 @@ class Recall:
         return embedder.encode([question])[0] if embedder is not None and question.strip() else None
 
 
-def _some_ended(connection: sqlite3.Connection, now: int) -> bool:
+def _some_out_of_time(connection: sqlite3.Connection, now: int) -> bool:
     sql = (
-        "SELECT 1 FROM items INDEXED BY items_ending WHERE live = 1 AND valid_to IS NOT NULL AND valid_to <= ? LIMIT 1"
+        "SELECT EXISTS (SELECT 1 FROM items INDEXED BY items_ending "
+        "WHERE live = 1 AND valid_to IS NOT NULL AND valid_to <= ?) OR EXISTS (SELECT 1 FROM items "
+        "INDEXED BY items_beginning WHERE live = 1 AND valid_from > recorded_at AND valid_from > ?)"
     )
-    return connection.execute(sql, (now,)).fetchone() is not None
+    return bool(connection.execute(sql, (now, now)).fetchone()[0])

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import Enum
+from functools import lru_cache
 from itertools import pairwise
 
 
@@ -136,11 +137,11 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_LETTER = f"[^\\W{_UNSPACED}]"
+LETTER = f"[^\\W{_UNSPACED}]"
 _TOKEN = re.compile(
     f"[{_UNSPACED}]"
-    f"|(?:(?<!\\S)(?:--?|[+~@#$]|[~.]{{0,2}}/|\\.))?{_LETTER}+"
-    f"(?:(?:[-._/:@'+#=\\\\]+|(?<=\\d),(?=\\d)){_LETTER}+)*[%+#]*"
+    f"|(?:(?<!\\S)(?:--?|[+~@#$]|[~.]{{0,2}}/|\\.))?{LETTER}+"
+    f"(?:(?:[-._/:@'+#=\\\\]+|(?<=\\d),(?=\\d)){LETTER}+)*[%+#]*"
     "|\\S"
 )
 _QUANTITY = re.compile(r"([-+~]?\d+(?:[.,:]\d+)*)-?([^\W\d_][\w/]*|%)?")
@@ -205,6 +206,7 @@ def thresholds_for(embedder_id: str | None) -> Thresholds:
     return THRESHOLDS.get(embedder_id or "", CAUTIOUS)
 
 
+@lru_cache(2048)
 def normalise(text: str) -> str:
     """Text without the differences nobody means: width, case, quotes, dashes, spaces, bullets, closing stop.
 

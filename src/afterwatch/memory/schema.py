@@ -97,7 +97,29 @@ def _base(connection: sqlite3.Connection) -> None:
     create_index(connection)
 
 
-MIGRATIONS: Sequence[Migration] = ((1, 1, 1, _base),)
+def _timelines(connection: sqlite3.Connection) -> None:
+    """Values of a key that are planned stand beside the present one; revisions keep pin and quote; neighbours of a turn
+    are found in an index alone, which spells `live` out (SQLite 3.40 does not take a generated column from an index).
+
+    A program of schema 1 would take a planned value for the current one, so it must not even read this.
+    """
+    connection.execute("DROP INDEX one_current_value")
+    connection.execute(
+        "CREATE UNIQUE INDEX one_value_of_a_beginning ON items(scope_kind, scope_key, subject, valid_from) "
+        "WHERE subject IS NOT NULL AND status = 'active' AND quarantined = 0 AND merged_into IS NULL"
+    )
+    connection.execute("CREATE INDEX items_beginning ON items(valid_from) WHERE live = 1 AND valid_from > recorded_at")
+    connection.execute("ALTER TABLE index_state ADD COLUMN segments INTEGER")
+    connection.execute("DROP INDEX items_place")
+    connection.execute(
+        "CREATE INDEX items_turns ON items(conversation, scope_kind, scope_key, position, status, quarantined, "
+        "merged_into) WHERE conversation IS NOT NULL"
+    )
+    connection.execute("ALTER TABLE item_revisions ADD COLUMN quote TEXT")
+    connection.execute("ALTER TABLE item_revisions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: Sequence[Migration] = ((1, 1, 1, _base), (2, 2, 2, _timelines))
 SCHEMA = MIGRATIONS[-1][0]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from afterwatch.errors import Unavailable
 from afterwatch.memory import index
-from afterwatch.memory.files import database_path
+from afterwatch.memory.files import database_path, parts_of, prepare_database
 from afterwatch.memory.keywords import Frequent
 from afterwatch.memory.model import View
 from afterwatch.memory.store import Store
@@ -33,7 +33,7 @@ class Spaces:
         self._rebuilding: list[threading.Thread] = []
         self._signature = index.signature()
         self.stem = index.Stemmer()
-        self._common: dict[str, set[str]] = {}
+        self._written: dict[str, Frequent] = {}
         self._frequent: dict[str, Frequent] = {}
 
     def close(self) -> None:
@@ -57,6 +57,7 @@ class Spaces:
         """
         with self._lock:
             if space not in self._stores:
+                prepare_database(database_path(self._home, space))
                 store = Store(self._home, space)
                 self._stores[space] = store
                 self._check_index(store)
@@ -66,7 +67,7 @@ class Spaces:
         """Move a damaged file out of the way, so that a backup can take its place. Returns where it is kept."""
         path = database_path(self._home, space)
         try:
-            if not path.exists() or not self.store(space).problems():
+            if not parts_of(path) or not self.store(space).problems():
                 return None
         except Unavailable as error:
             if error.code != "damaged":
@@ -74,12 +75,10 @@ class Spaces:
         store = self._stores.pop(space, None)
         if store is not None:
             store.close()
-        kept = path.with_name(f"damaged-{stamp}.db")
-        for ending in ("", "-wal", "-shm"):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(kept.with_name(kept.name + ending))
-        return kept
+        kept = [
+            part.rename(part.with_name(part.name.replace(path.name, f"damaged-{stamp}.db"))) for part in parts_of(path)
+        ]
+        return kept[0]
 
     def there(self, view: View) -> View:
         """The view without spaces in which nothing was ever written: reading creates none."""
@@ -87,15 +86,15 @@ class Spaces:
 
     def exists(self, space: str) -> bool:
         """Whether anything was ever written in a space."""
-        return space in self._stores or database_path(self._home, space).exists()
+        return space in self._stores or bool(parts_of(database_path(self._home, space)))
 
     def frequent(self, space: str) -> Frequent:
         """Counts of the commonest terms of a space, see `keywords.Frequent`."""
         return self._frequent.setdefault(space, Frequent())
 
-    def common(self, space: str) -> set[str]:
-        """Terms known to be common in a space, see `keywords.likely_repeats`."""
-        return self._common.setdefault(space, set())
+    def written(self, space: str) -> Frequent:
+        """What the writer of a space knows of its terms, see `keywords.likely_repeats`."""
+        return self._written.setdefault(space, Frequent(least=0))
 
     def embedder(self, *, wait: bool = False) -> "Embedder | None":
         """The embedder if it is there; only a caller that chose to waits for it."""

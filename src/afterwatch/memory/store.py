@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,15 @@ from afterwatch.memory.model import Item, Scope, ScopeKind
 BUSY_SECONDS = 30.0
 """How long a writer waits for another; the longest wait seen with 8 writers was 1.2 s."""
 
-_COLUMNS = [f.name for f in fields(Item) if f.name not in ("space", "scope")]
-_SELECT = f"SELECT {', '.join(_COLUMNS)}, scope_kind, scope_key FROM items"
-_AT = {name: at for at, name in enumerate(_COLUMNS)}
-_JSON_LISTS = ("tags", "aliases", "corroborating_refs")
+_AT = {field.name: at for at, field in enumerate(fields(Item))}
+_SELECT = "SELECT {}, scope_key FROM items".format(
+    ", ".join({"space": "NULL", "scope": "scope_kind"}.get(name, name) for name in _AT)
+)
+_JSON_LISTS = tuple(_AT[name] for name in ("tags", "aliases", "corroborating_refs"))
+_FLAGS = tuple(_AT[name] for name in ("quarantined", "pinned"))
 REVISED = (
-    *("text", "value", "negative", "origin", "confidence", "epistemic", "importance", "tags", "aliases"),
-    *("corroborating_refs", "valid_to"),
+    *("text", "value", "negative", "quote", "origin", "confidence", "epistemic", "importance", "tags", "aliases"),
+    *("pinned", "corroborating_refs", "valid_to"),
 )
 """What of an item may change in place; the former content goes to `item_revisions`."""
 
@@ -172,13 +175,16 @@ class Store:
         return found
 
     def _item(self, row: tuple[Any, ...]) -> Item:
-        values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=False))
-        for name in _JSON_LISTS:
-            values[name] = tuple(json.loads(values[name])) if values[name] != "[]" else ()
-        values["value"] = json.loads(values["value"]) if values["value"] is not None else None
-        values["quarantined"] = bool(values["quarantined"])
-        values["pinned"] = bool(values["pinned"])
-        return Item(space=self.space, scope=Scope(ScopeKind(row[-2]), row[-1]), **values)
+        *values, scope_key = row  # in the order of the fields: this is done for every item that is shown
+        values[_AT["space"]] = self.space
+        values[_AT["scope"]] = _scope(values[_AT["scope"]], scope_key)
+        for at in _JSON_LISTS:
+            values[at] = tuple(json.loads(values[at])) if values[at] != "[]" else ()
+        for at in _FLAGS:
+            values[at] = bool(values[at])
+        if values[_AT["value"]] is not None:
+            values[_AT["value"]] = json.loads(values[_AT["value"]])
+        return Item(*values)
 
     # -- whole file ---------------------------------------------------------------------------------------------
 
@@ -199,6 +205,11 @@ class Store:
                 "AND NOT EXISTS (SELECT 1 FROM items b WHERE b.id = a.superseded_by)"
             )
             return found + [f"{row[0]} is superseded by an item that is not there" for row in lost]
+
+
+@lru_cache(1024)
+def _scope(kind: str, key: str) -> Scope:
+    return Scope(ScopeKind(kind), key)
 
 
 def _copy(source: sqlite3.Connection, target: Path) -> None:

@@ -1,12 +1,14 @@
 """Small measures of texts that admission needs: fingerprint, word overlap, labels, quotes of a value."""
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 
-from afterwatch.memory.sameness import normalise
+from afterwatch.memory.sameness import LETTER, normalise
 from afterwatch.memory.words import columns
+
+MOST_LABELS = 20
+"""Tags, and aliases, that an item has at most after repeats."""
 
 
 def fingerprint(text: str) -> int:
@@ -34,6 +36,17 @@ def overlap(one: str, other: str) -> float:
     return len(left & right) / max(1, len(left | right))
 
 
-def union(old: Sequence[str], new: Sequence[str]) -> str:
-    """Old labels, then new ones, as JSON; at most 20."""
-    return json.dumps(list(dict.fromkeys((*old, *new)))[:20], ensure_ascii=False)
+def union(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """Old labels, then new ones, at most `MOST_LABELS`; and how many found no place."""
+    both = tuple(dict.fromkeys((*old, *new)))
+    return both[:MOST_LABELS], len(both[MOST_LABELS:])
+
+
+def says(text: str, value: str) -> bool:
+    """Whether a text holds a value as whole words, after normalisation. In scripts without spaces any place will do."""
+    wanted = normalise(value)
+    if not wanted:
+        return value in text
+    before = rf"(?<!{LETTER})" if re.match(LETTER, wanted) else ""
+    after = rf"(?!{LETTER})" if re.search(f"{LETTER}$", wanted) else ""
+    return re.search(f"{before}{re.escape(wanted)}{after}", normalise(text)) is not None

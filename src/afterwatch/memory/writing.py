@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from afterwatch.memory.admission import Admission, Prepared
-from afterwatch.memory.intake import Refusal
+from afterwatch.memory.admission import Admission, Prepared, Room
+from afterwatch.memory.intake import LABELS, Checked, Refusal
 from afterwatch.memory.model import Draft, Outcome, Result, View
 from afterwatch.memory.settings import MemorySettings
 from afterwatch.memory.spaces import Spaces
@@ -30,7 +30,12 @@ class Writer:
     def add(
         self, view: View, drafts: Sequence[Draft], progress: Callable[[int, int], None] | None = None
     ) -> list[Outcome]:
-        """Every draft's outcome, in order. A chunk is kept whole or, on an error, not at all."""
+        """Every draft's outcome, in order. A chunk is kept whole, refusals too, or, on an error, not at all.
+
+        Raises:
+            UserError: the name of the space or of who asks looks like a credential.
+        """
+        view.check_names()
         admission = self._admission(view.write)
         outcomes: list[Outcome] = []
         for start in range(0, len(drafts), CHUNK):
@@ -43,19 +48,17 @@ class Writer:
 
     def _admission(self, space: str) -> Admission:
         spaces = self._spaces
-        return Admission(spaces.store(space), self._settings, self._clock, spaces.stem, spaces.common(space))
+        return Admission(Room(spaces.store(space), self._settings, self._clock, spaces.stem, spaces.written(space)))
 
     def _chunk(self, admission: Admission, view: View, drafts: Sequence[Draft]) -> list[Outcome]:
         checked = [admission.inspect(draft, view) for draft in drafts]
-        passed = [found for found in checked if not isinstance(found, Refusal)]
-        written = iter(admission.admit(self._prepare([draft for draft, _ in passed]), view))
-        outcomes: list[Outcome] = []
-        for found in checked:
-            if isinstance(found, Refusal):
-                outcomes.append(admission.refuse(found, view))
-            else:
-                outcomes.append(_with_masked(next(written), found[1]))
-        return outcomes
+        prepared = iter(self._prepare([found.draft for found in checked if not isinstance(found, Refusal)]))
+        entries = [found if isinstance(found, Refusal) else next(prepared) for found in checked]
+        written = admission.admit(entries, view)
+        return [
+            outcome if isinstance(found, Refusal) else _with_notes(outcome, found)
+            for found, outcome in zip(checked, written, strict=True)
+        ]
 
     # -- vectors ------------------------------------------------------------------------------------------------
 
@@ -106,7 +109,12 @@ def _keep_vectors(store: Store, embedder: "Embedder", rows: Sequence[tuple[int, 
                 note_change(connection, row)
 
 
-def _with_masked(outcome: Outcome, masked: int) -> Outcome:
-    if not masked or outcome.result is Result.REFUSED:
+def _with_notes(outcome: Outcome, found: Checked) -> Outcome:
+    if outcome.result is Result.REFUSED:
         return outcome
-    return replace(outcome, detail=f"{masked} secret(s) were masked before storing")
+    notes = [outcome.detail] if outcome.detail else []
+    if found.masked:
+        notes.append(f"{found.masked} secret(s) were masked before storing")
+    if found.cut:
+        notes.append(f"{found.cut} label(s) were left out or cut: {LABELS}")
+    return replace(outcome, detail="; ".join(notes)) if notes else outcome

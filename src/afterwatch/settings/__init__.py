@@ -9,6 +9,7 @@ from afterwatch.settings.paths import (
     home,
     site_config_file,
     spaces_dir,
+    usable_home,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "home",
     "site_config_file",
     "spaces_dir",
+    "usable_home",
 ]

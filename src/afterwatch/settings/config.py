@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from afterwatch.errors import UserError
-from afterwatch.settings.fields import Field, MismatchError, fields_of
+from afterwatch.settings.fields import Field, MismatchError, Rule, fields_of
 from afterwatch.settings.files import find_project_file, read_toml, write_value
 from afterwatch.settings.paths import config_file, ensure_home, site_config_file
 
@@ -48,15 +48,16 @@ class Config:
         *,
         cwd: Path | None = None,
         complete: bool = True,
+        rules: Mapping[str, Rule] | None = None,
     ) -> "Config":
-        """Resolve the settings of `sections` (name → frozen dataclass).
+        """Resolve the settings of `sections` (name → frozen dataclass); `rules` say what their values must be.
 
         `flags` maps `section.key` to text or a value; None means not given. `env` defaults to the process
         environment, `cwd` (where the project file is looked for) to the working directory. With
         `complete=False` the files may hold sections that are not in `sections`; unknown keys of known
         sections stay errors. UserError names the file, variable or flag that is wrong.
         """
-        loader = _Loader(fields_of(sections), complete)
+        loader = _Loader(fields_of(sections, rules), complete)
         loader.site(site_config_file())
         loader.file(config_file(), "user file")
         loader.project(find_project_file(cwd or Path.cwd()))

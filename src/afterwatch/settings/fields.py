@@ -3,7 +3,7 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,14 @@ _FALSE = ("false", "no", "off", "0")
 
 class MismatchError(ValueError):
     """A value does not fit its field; the text says what was expected and never holds the value."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must be beside its type: in words for a person, and as a question that code can answer."""
+
+    takes: str
+    fits: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Field:
     ge: float | None = None
     le: float | None = None
     project: str = ""
+    rule: Rule | None = None
 
     @property
     def key(self) -> str:
@@ -40,7 +49,7 @@ class Field:
     @property
     def expected(self) -> str:
         """What a person should write, such as `a whole number from 1 to 50`."""
-        return _describe(self.type) + _bounds(self.ge, self.le)
+        return self.rule.takes if self.rule else _describe(self.type) + _bounds(self.ge, self.le)
 
     def parse(self, text: str) -> Any:
         """Return the value of `text` as typed in a shell or the environment, or raise MismatchError."""
@@ -54,16 +63,20 @@ class Field:
             high = self.le is not None and fitted > self.le
             if low or high or fitted != fitted:
                 raise MismatchError(f"expected {self.expected}")
+        if self.rule is not None and not self.rule.fits(fitted):
+            raise MismatchError(f"expected {self.expected}")
         return fitted
 
 
-def fields_of(sections: Mapping[str, type]) -> dict[str, Field]:
-    """Return every field of every section, keyed `section.name`."""
+def fields_of(sections: Mapping[str, type], rules: Mapping[str, Rule] | None = None) -> dict[str, Field]:
+    """Return every field of every section, keyed `section.name` as `rules` are."""
     found: dict[str, Field] = {}
+    rules = rules or {}
     for section, cls in sections.items():
         hints = typing.get_type_hints(cls)
         for item in dataclasses.fields(cls):
-            field = Field(section, item.name, hints[item.name], _default(item), **_extras(item.metadata))
+            rule = rules.get(f"{section}.{item.name}")
+            field = Field(section, item.name, hints[item.name], _default(item), **_extras(item.metadata), rule=rule)
             found[field.key] = field
     return found
 
@@ -153,8 +166,19 @@ def _fit(value: Any, kind: Any) -> Any:
     if origin is Literal and value in typing.get_args(kind):
         return value
     if origin is None and _is(value, kind):
+        if isinstance(value, str) and not _whole(value):
+            raise MismatchError("expected whole characters")
         return kind(value)
     raise MismatchError(f"expected {_describe(kind)}")
+
+
+def _whole(text: str) -> bool:
+    """Whether a text can be written to a file: a byte that is no UTF-8 comes in as half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is(value: Any, kind: Any) -> bool:

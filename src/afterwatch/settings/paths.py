@@ -1,5 +1,6 @@
 """The folders and files of one user's installation."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -54,7 +55,7 @@ def ensure_home() -> Path:
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         info = folder.stat()
     except FileExistsError as exc:
-        raise UserError(f"{folder} is not a folder", remedy="move it away or set AFTERWATCH_HOME") from exc
+        raise _no_folder(folder) from exc
     except OSError as exc:
         raise _unusable(folder, exc) from exc
     _require_own(folder, info)
@@ -62,6 +63,34 @@ def ensure_home() -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unusable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return folder
+
+
+def usable_home() -> Path:
+    """Return the home folder for looking: it need not be there, nor be writable, and nothing is created.
+
+    A folder of ours that can be written is closed to others. UserError as by `ensure_home`; Unavailable if it cannot
+    be entered.
+    """
+    folder = home()
+    try:
+        info = folder.stat()
+    except FileNotFoundError:
+        return folder
+    except OSError as exc:
+        raise _unusable(folder, exc) from exc
+    if not stat.S_ISDIR(info.st_mode):
+        raise _no_folder(folder)
+    _require_own(folder, info)
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise _unusable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    if os.access(folder, os.W_OK):
+        with contextlib.suppress(Unavailable):
+            _close_to_others(folder, info)
+    return folder
+
+
+def _no_folder(folder: Path) -> UserError:
+    return UserError(f"{folder} is not a folder", remedy="move it away or set AFTERWATCH_HOME")
 
 
 def _require_own(folder: Path, info: os.stat_result) -> None:
@@ -78,7 +107,7 @@ def _close_to_others(folder: Path, info: os.stat_result) -> None:
     if os.name != "posix" or not stat.S_IMODE(info.st_mode) & 0o077:
         return
     try:
-        folder.chmod(PRIVATE_DIR)
+        folder.chmod(stat.S_IMODE(info.st_mode) & PRIVATE_DIR)  # nothing is added: it may be closed to us on purpose
     except OSError as exc:
         raise _unusable(folder, exc) from exc
 
