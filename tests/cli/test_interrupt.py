@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from typing import IO
 
@@ -74,3 +75,26 @@ def test_an_interrupt_before_the_first_line_says_so(monkeypatch: pytest.MonkeyPa
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "interrupted: nothing was remembered\n"
+
+
+DROPPED = """
+import signal, sys, time, weakref
+from afterwatch.cli import interrupt
+class Thing: pass
+def gone(_reference):
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(0)
+interrupt.lose_none()
+thing = Thing()
+reference = weakref.ref(thing, gone)
+try:
+    del thing
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("raised again")
+"""
+
+
+def test_an_interrupt_that_python_drops_is_raised_again() -> None:
+    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("raised again\n", "")

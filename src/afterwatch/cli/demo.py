@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from afterwatch.cli.output import clean, say
-from afterwatch.cli.view import memory_settings, single_thread
+from afterwatch.cli.view import memory_settings
 from afterwatch.memory.model import Channel, Draft, Item, View, micros
 from afterwatch.memory.settings import MemorySettings
 
@@ -55,7 +55,6 @@ def demo() -> None:
     with tempfile.TemporaryDirectory(prefix="afterwatch-demo-") as folder:
         say("afterwatch demo: a scripted person in a temporary home; nothing of yours is read or touched.")
         clock = FixedClock(TODAY, step=1, offset=120)
-        single_thread()
         with Memory.open(Path(folder), settings=settings, clock=clock) as memory:
             missing = _import(memory)
             _learn(memory)

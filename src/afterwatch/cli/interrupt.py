@@ -1,9 +1,27 @@
-"""Ctrl-C during work in steps: the step under way ends whole, so that what was done can be said."""
+"""Ctrl-C: none is lost, and in work in steps the one under way ends whole, so that what was done can be said."""
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+
+def lose_none() -> None:
+    """Raise Ctrl-C again if Python drops it, as it does inside the callback of a weak reference or a finaliser."""
+    report = sys.unraisablehook
+
+    def again(dropped: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            report(dropped)
+            return
+        import _thread
+        import threading
+
+        # a moment later: here it would be dropped once more
+        threading.Timer(0.02, _thread.interrupt_main).start()
+
+    sys.unraisablehook = again
 
 
 @contextmanager

@@ -148,20 +148,10 @@ def current_view(space: str | None = None, scope: Sequence[str] = (), read: Sequ
     )
 
 
-def single_thread() -> None:
-    """Let numpy compute in one thread; call it before numpy loads.
-
-    The products of the bundled model are small: on a busy machine of 2 cores `afterwatch demo` took 1.7 s with one
-    thread and 2.8 to 4.0 s with two, which wait for each other.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
 def open_memory() -> "Memory":
     """The memory of this home, with its settings."""
     from afterwatch.memory.api import Memory
 
-    single_thread()
     return Memory.open(settings=memory_settings())
 
 
