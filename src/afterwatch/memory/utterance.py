@@ -10,10 +10,11 @@ from functools import lru_cache
 
 from afterwatch.memory.words import fold
 
+LONGEST_NAME = 40
 REMEMBERED = 8192
 """Texts whose kind is remembered: the same few hundred are rated for every question."""
 
-_SPEAKER = re.compile(r"([^\W\d_][^:\n]{0,39}):\s")
+_SPEAKER = re.compile(r"([^\W\d_][^:\n]*): ")
 _NOTE = re.compile(r"\s*\[[^\]]*\]$")
 _WORD = re.compile(r"[^\W_]+")
 _ASKS_NAME = re.compile(
@@ -39,10 +40,15 @@ _TIME = re.compile(
 )
 
 
-@lru_cache(REMEMBERED)
 def speaker(text: str) -> str:
     """The folded name before a text's first colon, or nothing."""
-    found = _SPEAKER.match(text)
+    end = text.find(": ", 0, LONGEST_NAME + 2)
+    return _name(text[: end + 2]) if end > 0 else ""
+
+
+@lru_cache(REMEMBERED)
+def _name(start: str) -> str:
+    found = _SPEAKER.match(start)
     return fold(found.group(1)) if found else ""
 
 
@@ -57,7 +63,6 @@ def says(text: str, name: str) -> bool:
     return set(name.split()) <= set(_WORD.findall(fold(text)))
 
 
-@lru_cache(REMEMBERED)
 def asks(text: str) -> bool:
     """Whether a text ends with a question; a note in brackets behind it does not count."""
     end = _NOTE.sub("", text)[-30:] if text.endswith("]") else text[-30:]
