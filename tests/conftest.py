@@ -4,6 +4,7 @@ import ipaddress
 import os
 import platform
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -34,6 +35,9 @@ HOMES = {
 
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background; commands would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # --- a home of its own -----------------------------------------------------------------------------
