@@ -25,9 +25,9 @@ setup: $(STAMP) ## make .venv with .venv/bin/afterwatch
 demo: $(STAMP) ## the main job on embedded defaults: one readable page
 	@$(BIN)/afterwatch demo
 
-parts: $(STAMP) ## install the optional parts that some tests need (the `onnx` extra)
+parts: $(STAMP) ## install the optional parts that some tests need (the extras `onnx` and `gguf`)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-parts.lock
-	@echo "parts: the onnx extra is installed; all else needs Python only"
+	@echo "parts: the extras onnx and gguf are installed; all else needs Python only"
 
 test: $(STAMP) ## every test that ends within minutes
 	@$(BIN)/pytest
@@ -52,7 +52,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 lock: ## write the lock files anew (needs uv)
 	$(COMPILE) --group dev -o requirements.lock
-	$(COMPILE) --extra onnx -c requirements.lock -o requirements-parts.lock
+	$(COMPILE) --extra onnx --extra gguf -c requirements.lock -o requirements-parts.lock
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -113,10 +113,10 @@ def _embedder(no_vectors: bool) -> "Loading | None":
     from afterwatch.memory.embedders import Loading, load
     from afterwatch.settings.paths import cache_dir
 
-    name = memory_settings().embedder
-    if no_vectors or name == "none":
+    settings = memory_settings()
+    if no_vectors or settings.embedder == "none":
         return None
-    return Loading(lambda: load(name, cache_dir()))
+    return Loading(lambda: load(settings.embedder, cache_dir(), settings))
 
 
 def _report(found: dict[str, Any], compare: Path | None, as_json: bool) -> None:

@@ -4,9 +4,19 @@ import typer
 
 from afterwatch.cli.output import print_json, say, table
 from afterwatch.cli.sections import load_config
+from afterwatch.cli.view import needs_user
 from afterwatch.settings.config import Setting
 
 app = typer.Typer(help="Show and change settings.", no_args_is_help=True, rich_markup_mode=None)
+
+SENDS: frozenset[str | tuple[str, str]] = frozenset(
+    (
+        *("memory.endpoint_url", "memory.endpoint_key", "memory.gguf_url", "net.private_hosts"),
+        ("memory.embedder", "endpoint"),
+        ("net.offline", "false"),
+    )
+)
+"""Settings, or values of them, by which remembered text could leave the machine."""
 
 JSON = typer.Option(False, "--json", help="Print a JSON document.")
 KEY = typer.Argument(help="Name of the setting, such as memory.search_limit.")
@@ -28,7 +38,9 @@ def set_(
     value: str = typer.Argument(help="The new value; a list as a,b."),
     as_json: bool = JSON,
 ) -> None:
-    """Write one setting to your own settings file."""
+    """Write one setting to your own settings file. Where text may be sent, only the user decides."""
+    if key in SENDS or (key, value) in SENDS:
+        needs_user("only the user chooses where remembered text goes")
     written = load_config().set_value(key, value)
     setting = load_config().setting(key)
     if as_json:

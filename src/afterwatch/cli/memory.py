@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afterwatch.cli import embedder
 from afterwatch.cli.memory_write import app, ready
 from afterwatch.cli.options import AsOf, Json, KnownAt, Layers, Limit, Statuses, Tags, grouped, moment, shown_moment
 from afterwatch.cli.outcomes import degraded
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from afterwatch.memory.recall import Found, Hit
 
 __all__ = ["app"]
+
+app.add_typer(embedder.app, name="embedder")
+app.command(epilog="Example: afterwatch memory calibrate --json")(embedder.calibrate)
 
 Target = Annotated[str, typer.Argument(metavar="ID|KEY", help="An id, or a key such as pref.editor.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]

@@ -25,6 +25,7 @@ class Entry:
 ENTRIES: dict[str, Entry] = {
     "memory": Entry("afterwatch.cli.memory", "Remember, recall, correct and forget."),
     "learn": Entry("afterwatch.cli.learn", "Record, list and withdraw corrections."),
+    "mcp": Entry("afterwatch.cli.mcp", "Serve memory to an agent that speaks MCP.", group=False),
     "config": Entry("afterwatch.cli.config", "Show and change settings."),
     "security": Entry("afterwatch.cli.security", "Read and verify the audit log."),
     "bench": Entry("afterwatch.cli.bench", "Measure speed and quality."),

@@ -155,6 +155,17 @@ def open_memory() -> "Memory":
     return Memory.open(settings=memory_settings())
 
 
+def needs_user(what: str) -> None:
+    """Refuse a caller that does not speak for the user.
+
+    Raises:
+        ToolRefused: with `what` as the reason.
+    """
+    why = why_no_user()
+    if why:
+        raise ToolRefused(f"refused: {what}", remedy=f"{BY_USER} ({why})", code="needs_user")
+
+
 @contextmanager
 def opened(place: Place, *, writes: bool = False, for_user: str = "") -> Iterator[tuple["Memory", View]]:
     """The memory and the view of a command; closed afterwards.
@@ -168,9 +179,9 @@ def opened(place: Place, *, writes: bool = False, for_user: str = "") -> Iterato
         ToolRefused: the command does not speak for the user.
         UserError, Unavailable: no such space or scope; the home cannot be used.
     """
+    if for_user:
+        needs_user(for_user)
     view = current_view(place.space, place.scope or (), place.read or ())
-    if for_user and not view.is_user:
-        raise ToolRefused(f"refused: {for_user}", remedy=f"{BY_USER} ({why_no_user()})", code="needs_user")
     if writes:
         ensure_home()
     with open_memory() as memory:

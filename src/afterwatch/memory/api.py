@@ -10,7 +10,7 @@ from afterwatch.errors import ToolRefused, Unavailable, UserError
 from afterwatch.memory import backup as copies
 from afterwatch.memory import index, reading
 from afterwatch.memory.curation import Curator
-from afterwatch.memory.embedders import Loading, load
+from afterwatch.memory.embedders import Loading, load, retry_seconds
 from afterwatch.memory.files import cache_in
 from afterwatch.memory.model import Draft, Item, Layer, Outcome, View, micros
 from afterwatch.memory.ranking import Candidate
@@ -68,7 +68,9 @@ class Memory:
         """
         home = home or usable_home()
         settings = settings or MemorySettings()
-        embedder = embedder or Loading(lambda: load(settings.embedder, cache_in(home)))
+        embedder = embedder or Loading(
+            lambda: load(settings.embedder, cache_in(home), settings), retry_after=retry_seconds(settings.embedder)
+        )
         return cls(home, settings, clock or SystemClock(), embedder)
 
     def close(self) -> None:

@@ -98,7 +98,7 @@ class Recall:
             for one, item in zip(best, items, strict=True)
         ]
         vectors = embedder.id if embedder is not None and rated.levels.vectors else None
-        return gate.admit(asked, evidence, gate.gate_for(vectors))
+        return gate.admit(asked, evidence, self._spaces.gate(vectors))
 
     def rated(self, view: View, question: str, where: Filter, also: Condition = ANY) -> Rated:
         """The candidates of all spaces of the view, rated against each other."""
@@ -146,8 +146,8 @@ class Recall:
         return [one for one, _ in still], [item for _, item in still]
 
     def _vector(self, question: str) -> "Vector | None":
-        embedder = self._spaces.embedder()
-        return embedder.encode([question])[0] if embedder is not None and question.strip() else None
+        found = self._spaces.encode([question]) if question.strip() else None
+        return found[1][0] if found is not None else None
 
 
 def _some_out_of_time(connection: sqlite3.Connection, now: int) -> bool:

@@ -12,7 +12,14 @@ class MemorySettings:
         default="",
         metadata={"help": "Scope of this folder, e.g. project:shop; empty: all.", "project": "set"},
     )
-    embedder: str = field(default="bundled", metadata={"help": "bundled, minilm, or none (keywords only)."})
+    embedder: str = field(
+        default="bundled", metadata={"help": "bundled, minilm, gguf, endpoint (text leaves), or none (keywords only)."}
+    )
+    endpoint_url: str = field(default="", metadata={"help": "Embeddings server, such as https://host/v1."})
+    endpoint_model: str = field(default="", metadata={"help": "Model that the embeddings server is asked for."})
+    endpoint_key: str = field(default="", metadata={"help": "Name of the environment variable that holds its key."})
+    gguf_file: str = field(default="", metadata={"help": "Your own GGUF model; empty: the one that is downloaded."})
+    gguf_url: str = field(default="", metadata={"help": "Mirror of the model that is downloaded; its sha256 is fixed."})
     extra_prefixes: tuple[str, ...] = field(
         default=(), metadata={"help": "Key prefixes allowed beside pref, project and user."}
     )

@@ -2,21 +2,22 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afterwatch.errors import Unavailable
-from afterwatch.memory import index
+from afterwatch.memory import gates, index
 from afterwatch.memory.files import database_path, parts_of, prepare_database
 from afterwatch.memory.keywords import Frequent
 from afterwatch.memory.model import View
 from afterwatch.memory.store import Store
 
 if TYPE_CHECKING:
-    from afterwatch.memory.embedders import Embedder, Loading
+    from afterwatch.memory.embedders import Embedder, Loading, Vectors
+    from afterwatch.memory.gate import Gate
     from afterwatch.memory.vectors import Matrix
 
 
@@ -28,6 +29,7 @@ class Spaces:
         self._embedder = embedder
         self._stores: dict[str, Store] = {}
         self._matrices: dict[tuple[str, str], Matrix] = {}
+        self._gates: Mapping[str, Gate] | None = None
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._rebuilding: list[threading.Thread] = []
@@ -101,6 +103,23 @@ class Spaces:
         if self._embedder is None:
             return None
         return self._embedder.wait() if wait else self._embedder.now()
+
+    def gate(self, model: str | None) -> "Gate":
+        """The gate in force for an embedder's id, None: without vectors. Read once from the home."""
+        if self._gates is None:
+            self._gates = gates.fitted(self._home)
+        return gates.gate_of(model, self._gates)
+
+    def encode(self, texts: Sequence[str]) -> "tuple[str, Vectors] | None":
+        """(embedder's id, a vector a text); None without an embedder, or when one elsewhere fails just now."""
+        embedder = self.embedder()
+        if embedder is None or self._embedder is None or not texts:
+            return None
+        try:
+            return embedder.id, embedder.encode(texts)
+        except Unavailable as error:
+            self._embedder.failed(error)
+            return None
 
     def degraded(self, store: Store, connection: sqlite3.Connection) -> tuple[str, ...]:
         """What this space lacks right now, for the answer to say so."""

@@ -41,6 +41,7 @@ class Writer:
         for start in range(0, len(drafts), CHUNK):
             lacking = self._spaces.lacking()
             done = self._chunk(admission, view, drafts[start : start + CHUNK])
+            lacking = tuple(dict.fromkeys((*lacking, *self._spaces.lacking())))
             outcomes += [replace(outcome, degraded=lacking) for outcome in done] if lacking else done
             if progress is not None:
                 progress(len(outcomes), len(drafts))
@@ -63,11 +64,11 @@ class Writer:
     # -- vectors ------------------------------------------------------------------------------------------------
 
     def _prepare(self, drafts: Sequence[Draft]) -> list[Prepared]:
-        embedder = self._spaces.embedder()
-        if embedder is None or not drafts:
+        found = self._spaces.encode([draft.text for draft in drafts])
+        if found is None:
             return [Prepared(draft) for draft in drafts]
-        vectors = embedder.encode([draft.text for draft in drafts])
-        return [Prepared(draft, vector, embedder.id) for draft, vector in zip(drafts, vectors, strict=True)]
+        model, vectors = found
+        return [Prepared(draft, vector, model) for draft, vector in zip(drafts, vectors, strict=True)]
 
     def warm_up(self, view: View, progress: Callable[[int, int], None] | None) -> tuple[str, ...]:
         """Load the embedder, load the matrices of the view, and embed live items that have no vector yet."""
@@ -89,24 +90,27 @@ class Writer:
         while True:
             with store.reading() as connection:
                 rows = missing(connection, embedder.id, CHUNK * 4)
-            if not rows:
+            if not rows or not self._keep_vectors(store, rows):
                 return
-            _keep_vectors(store, embedder, rows)
             done += len(rows)
             if progress is not None:
                 progress(done, done + (len(rows) == CHUNK * 4))
 
+    def _keep_vectors(self, store: Store, rows: Sequence[tuple[int, str]]) -> bool:
+        """Embed rows and keep their vectors; False if the embedder failed."""
+        from afterwatch.memory.vectors import store as keep
 
-def _keep_vectors(store: Store, embedder: "Embedder", rows: Sequence[tuple[int, str]]) -> None:
-    from afterwatch.memory.vectors import store as keep
-
-    vectors = embedder.encode([text for _, text in rows])
-    with store.writing() as connection:
-        for (row, text), vector in zip(rows, vectors, strict=True):
-            # the text may have been changed while it was embedded; then the next round does it
-            if connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text)).fetchone():
-                keep(connection, row, embedder.id, vector)
-                note_change(connection, row)
+        found = self._spaces.encode([text for _, text in rows])
+        if found is None:
+            return False
+        model, vectors = found
+        with store.writing() as connection:
+            for (row, text), vector in zip(rows, vectors, strict=True):
+                # the text may have been changed while it was embedded; then the next round does it
+                if connection.execute("SELECT 1 FROM items WHERE row = ? AND text = ?", (row, text)).fetchone():
+                    keep(connection, row, model, vector)
+                    note_change(connection, row)
+        return True
 
 
 def _with_notes(outcome: Outcome, found: Checked) -> Outcome:

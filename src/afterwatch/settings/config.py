@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from afterwatch.errors import UserError
 from afterwatch.settings.fields import Field, MismatchError, Rule, fields_of
-from afterwatch.settings.files import find_project_file, read_toml, write_value
+from afterwatch.settings.files import find_project_file, read_toml, write_value, write_values
 from afterwatch.settings.paths import config_file, ensure_home, site_config_file
 
 T = TypeVar("T")
@@ -100,19 +100,16 @@ class Config:
         UserError if the key is unknown, the text does not fit, or the site enforces the key.
         """
         setting = self.setting(key)
-        if setting.origin == "enforced by site":
-            raise UserError(
-                f"{key} is enforced by {setting.source}",
-                remedy="ask whoever administers this machine",
-                code="enforced",
-            )
-        try:
-            value = setting.field.parse(text)
-        except MismatchError as exc:
-            raise _bad(setting.field, "the value given", exc) from exc
+        value = _writable(setting, text)
         ensure_home()
         write_value(config_file(), setting.field.section, setting.field.name, value)
         return value
+
+    def set_values(self, section: str, texts: Mapping[str, str]) -> None:
+        """The same for some settings of one section (name → text): all are written at once, or none."""
+        values = {name: _writable(self.setting(f"{section}.{name}"), text) for name, text in texts.items()}
+        ensure_home()
+        write_values(config_file(), section, values)
 
 
 class _Loader:
@@ -225,6 +222,19 @@ def _checked(field: Field, value: Any, where: str) -> Any:
         return field.check(value)
     except MismatchError as exc:
         raise _bad(field, where, exc) from exc
+
+
+def _writable(setting: Setting, text: str) -> Any:
+    if setting.origin == "enforced by site":
+        raise UserError(
+            f"{setting.field.key} is enforced by {setting.source}",
+            remedy="ask whoever administers this machine",
+            code="enforced",
+        )
+    try:
+        return setting.field.parse(text)
+    except MismatchError as exc:
+        raise _bad(setting.field, "the value given", exc) from exc
 
 
 def _bad(field: Field, where: str, exc: MismatchError) -> UserError:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,12 @@ def _read(path: Path) -> str:
 
 
 def write_value(path: Path, section: str, name: str, value: Any) -> None:
-    """Set one value in the file at `path`, keeping comments; replaces the file at once, mode 0600.
+    """Set one value, see `write_values`."""
+    write_values(path, section, {name: value})
+
+
+def write_values(path: Path, section: str, values: Mapping[str, Any]) -> None:
+    """Set values of one section in the file at `path`, keeping comments; replaces the file at once, mode 0600.
 
     Writers wait for each other up to ten seconds. Unavailable if the file cannot be written.
     """
@@ -71,22 +76,23 @@ def write_value(path: Path, section: str, name: str, value: Any) -> None:
     target = Path(os.path.realpath(path))  # a linked file stays a link
     try:
         with FileLock(target.with_name(target.name + ".lock"), timeout=10, mode=0o600):
-            _replace(target, _edited(target, section, name, value))
+            _replace(target, _edited(target, section, values))
     except Timeout as exc:
         raise Unavailable(f"{path} is being written by another process", remedy="try again") from exc
     except OSError as exc:
         raise Unavailable(f"{path} cannot be written: {exc.strerror}", remedy="check its folder") from exc
 
 
-def _edited(path: Path, section: str, name: str, value: Any) -> str:
+def _edited(path: Path, section: str, values: Mapping[str, Any]) -> str:
     import tomlkit
 
     document = tomlkit.parse(_read(path))
     table = document.setdefault(section, tomlkit.table())
-    if value is None:
-        table.pop(name, None)
-    else:
-        table[name] = _plain(value)
+    for name, value in values.items():
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = _plain(value)
     return tomlkit.dumps(document)
 
 
