@@ -375,3 +375,11 @@ def test_every_command_shows_an_example(afterwatch: Run, name: str) -> None:
         code, out, err = afterwatch(*path, "--help")
         assert (code, err) == (0, "")
         assert f"Example: afterwatch {' '.join(path)}" in out
+
+
+def test_a_planned_value_is_not_shown_as_the_present_one(afterwatch: Run) -> None:
+    added(afterwatch, "--key", "pref.editor", "vim")
+    added(afterwatch, "--key", "pref.editor", "nano", "--valid-from", "2999-01-01")
+    shown = document(afterwatch, "show", "pref.editor")
+    assert shown["item"]["text"].endswith("vim")
+    assert len(shown["history"]) == 2

@@ -86,8 +86,8 @@ def show(target: Target, place: Place, as_json: Json = False) -> None:
     """Show an item with all its fields, the history of its key and what happened to it."""
     with opened(place) as (memory, view):
         history = memory.history(view, target)
-        current = [item for item in history if item.id == target] or [i for i in history if i.status == "active"]
-        item = (current or history)[-1]
+        named = [item for item in history if item.id == target]
+        item = named[-1] if named else memory.current(view, target) or history[-1]
         events = memory.events(view, item_id=item.id)
     if as_json:
         past = [item_document(one) for one in history] if item.subject else []

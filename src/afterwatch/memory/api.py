@@ -182,6 +182,10 @@ class Memory:
         """Every value a key had, oldest first."""
         return reading.history(self._spaces.store, self._spaces.there(view), key_or_id)
 
+    def current(self, view: View, key: str) -> Item | None:
+        """The value of a key that holds now, if one does."""
+        return reading.current(self.history(view, key), micros(self._clock.now()))
+
     def items(
         self,
         view: View,
@@ -261,4 +265,5 @@ class Memory:
         return Curator(self._spaces.store(view.write), self._clock)
 
     def _audit(self, what: str, view: View, subjects: Sequence[str]) -> None:
+        view.check_names()
         AuditLog(self._home / "audit.db", self._clock).append(what, view.principal, subjects)
